@@ -1,0 +1,24 @@
+"""A replicated commit log that speaks Apache Kafka's wire protocol.
+
+`Broker` runs a broker inside this process; everything else is in the submodules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.broker.embedded import Broker
+
+__all__ = ["Broker", "__version__"]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, so that a client or the command line does not pay for the broker at import.
+    if name == "Broker":
+        from barnabas.broker.embedded import Broker
+
+        return Broker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

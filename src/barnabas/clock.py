@@ -1,0 +1,80 @@
+"""Clock and Random: the only readers of time and of entropy (one of the four seams).
+
+`now_ms` serves deadlines and records alike: milliseconds since the epoch, carried on by the
+monotonic clock and corrected forwards only, so that it never runs backwards when an operator
+or NTP sets the wall clock back.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Protocol
+
+_RESYNC_AFTER_MS = 1000
+
+
+class Clock(Protocol):
+    """Tells the time. The simulator has a virtual one."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch; never smaller than an earlier answer."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock: wall time at the start, carried on by the monotonic clock."""
+
+    __slots__ = ("_origin_ms", "_resync_at_ms")
+
+    def __init__(self) -> None:
+        self._origin_ms = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
+        self._resync_at_ms = 0
+
+    def now_ms(self) -> int:
+        now_ms = self._origin_ms + time.monotonic_ns() // 1_000_000
+        if now_ms >= self._resync_at_ms:
+            ahead_ms = time.time_ns() // 1_000_000 - now_ms
+            if ahead_ms > 0:
+                self._origin_ms += ahead_ms
+                now_ms += ahead_ms
+            self._resync_at_ms = now_ms + _RESYNC_AFTER_MS
+        return now_ms
+
+
+class Random(Protocol):
+    """Entropy. The simulator's is seeded."""
+
+    def below(self, limit: int) -> int:
+        """A number in `[0, limit)`; `limit` is positive."""
+        ...
+
+    def uuid(self) -> bytes:
+        """Sixteen bytes that Kafka accepts as a topic or cluster id."""
+        ...
+
+
+_RESERVED_UUIDS = frozenset({bytes(16), bytes(15) + b"\x01"})
+
+
+class SystemRandom:
+    """The operating system's entropy."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self) -> None:
+        self._source = random.SystemRandom()
+
+    def below(self, limit: int) -> int:
+        return self._source.randrange(limit)
+
+    def uuid(self) -> bytes:
+        # Kafka never makes an id whose text starts with "-" (it would look like an option on a
+        # command line), nor one of the two reserved ones. A version-4 UUID, as Java makes them.
+        while True:
+            raw = bytearray(self._source.randbytes(16))
+            raw[6] = raw[6] & 0x0F | 0x40
+            raw[8] = raw[8] & 0x3F | 0x80
+            made = bytes(raw)
+            if made not in _RESERVED_UUIDS and made[0] >> 2 != 62:
+                return made

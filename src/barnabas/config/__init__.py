@@ -1,0 +1,25 @@
+"""Every configuration under Kafka's names: tables, values, and where they are read from.
+
+Owns which keys exist, their types, defaults and bounds (Kafka 3.9 in ZooKeeper mode), and the
+sentence about each. Promises that a setting is either obeyed, or warned about, or refused; never
+silently ignored.
+"""
+
+from barnabas.config.broker import BrokerConfig, ConfigSource
+from barnabas.config.broker_keys import BROKER_KEYS
+from barnabas.config.key import ConfigKey, ConfigValue
+from barnabas.config.properties import from_environment, load_properties, parse_properties
+from barnabas.config.topic_keys import TOPIC_KEYS, LogConfig
+
+__all__ = [
+    "BROKER_KEYS",
+    "TOPIC_KEYS",
+    "BrokerConfig",
+    "ConfigKey",
+    "ConfigSource",
+    "ConfigValue",
+    "LogConfig",
+    "from_environment",
+    "load_properties",
+    "parse_properties",
+]

@@ -1,0 +1,131 @@
+"""One configuration key: its name, type, default, bounds and a sentence; parsing of its value.
+
+Invariant: a value that `parse` returns lies within the bounds the key declares. Text is read as
+Kafka reads it (Java's number syntax, booleans in any case, lists split at commas and trimmed), so
+that a file which starts Kafka reads the same here, and one that Kafka refuses is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.errors import ConfigError
+
+ConfigValue = bool | int | float | str | list[str] | None
+
+_BITS = {"short": 16, "int": 32, "long": 64}
+_KIND = {
+    "boolean": "true or false",
+    "short": "a whole number",
+    "int": "a whole number",
+    "long": "a whole number",
+    "double": "a number",
+}
+
+
+class ConfigKey(NamedTuple):
+    """A row of the tables in this package.
+
+    `default` is typed, lists as their comma-separated text; None is Kafka's "null". `valid` is in
+    the notation of Kafka's documentation: `[1,...]`, `[1,...,9]`, `[compact, delete]`, or nothing.
+    """
+
+    name: str
+    type: str  # boolean, short, int, long, double, string, list, password, class
+    default: bool | int | float | str | None
+    valid: str
+    doc: str
+    inert: str = ""  # why setting it changes nothing here; empty: it has effect
+    synonyms: tuple[str, ...] = ()  # for a topic key: broker keys of its default, strongest first
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Never to be shown to anybody."""
+        return self.type == "password"
+
+    @property
+    def default_value(self) -> ConfigValue:
+        """The default, a list as a list."""
+        if self.type == "list" and isinstance(self.default, str):
+            return _split(self.default)
+        return self.default
+
+    def parse(self, text: str) -> ConfigValue:
+        """The typed value of `text`; raises ConfigError that names the key, the value, the rule."""
+        text = text.strip()
+        value = self._typed(text)
+        if self.valid and not self._is_valid(value):
+            raise ConfigError(f"{self.name}: {text!r} is not one of {self._rule()}")
+        return value
+
+    def text(self, value: ConfigValue) -> str | None:
+        """The value as Kafka prints it."""
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, list):
+            return ",".join(value)
+        return str(value)
+
+    def _typed(self, text: str) -> ConfigValue:
+        if self.type == "boolean":
+            lowered = text.lower()
+            if lowered in ("true", "false"):
+                return lowered == "true"
+        elif self.type in _BITS:
+            digits = text[1:] if text[:1] in ("+", "-") else text
+            if digits.isascii() and digits.isdigit():
+                return self._within_bits(int(text))
+        elif self.type == "double":
+            try:
+                return float(text)
+            except ValueError:
+                pass
+        elif self.type == "list":
+            return _split(text)
+        else:
+            return text
+        raise ConfigError(f"{self.name}: {text!r} is not {_KIND[self.type]} ({self.type})")
+
+    def _within_bits(self, value: int) -> int:
+        limit = 1 << _BITS[self.type] - 1
+        if not -limit <= value < limit:
+            raise ConfigError(f"{self.name}: {value} does not fit; {self.type} ends at {limit - 1}")
+        return value
+
+    def _is_valid(self, value: ConfigValue) -> bool:
+        rule, _, exception = self.valid.partition(" or ")
+        bounds = rule.strip("[]").split(",")
+        if "..." not in bounds:
+            names = [name.strip() for name in bounds]
+            return all(item in names for item in (value if isinstance(value, list) else [value]))
+        assert isinstance(value, int | float), self.name
+        if exception and value == float(exception):
+            return True
+        low, high = bounds[0], bounds[2] if len(bounds) == 3 else "inf"
+        return float(low) <= value <= float(high)
+
+    def _rule(self) -> str:
+        return self.valid if "..." in self.valid else self.valid.strip("[]")
+
+
+def table(
+    rows: Iterable[tuple[str, str, bool | int | float | str | None, str, str]], inert: str = ""
+) -> dict[str, ConfigKey]:
+    """Keys by name, from rows of (name, type, default, valid, sentence)."""
+    return {row[0]: ConfigKey(*row, inert) for row in rows}
+
+
+def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigError:
+    """The error for a name that no table has; it names the nearest one, if any is near."""
+    import difflib  # only on the way to an error: the broker's start does without it
+
+    near = difflib.get_close_matches(name, keys, n=1, cutoff=0.75)
+    hint = f"; did you mean {near[0]}?" if near else "; see `barnabas configs` for all of them"
+    return ConfigError(f"{name} is no {kind} config{hint}")
+
+
+def _split(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",")] if text else []

@@ -1,0 +1,109 @@
+r"""Where settings come from: Java properties files and the environment.
+
+A properties file, as `java.util.Properties` reads it:
+
+    # comment          ! comment
+    key=value          key:value          key value
+    long = first \
+           second      a line that ends in an odd number of backslashes goes on in the next
+    path=C\:\\data     \t \n \r \f \uXXXX; before anything else a backslash just disappears
+
+The last setting of a key wins. Java reads such files as Latin-1; a file that is valid UTF-8 is
+taken as UTF-8, since that is what editors write nowadays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from barnabas.errors import ConfigError
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+# A key ends at the first unescaped `=`, `:` or blank; blanks around one separator are dropped.
+_KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+
+# What Kafka's container image reads from variables that are no settings of the broker.
+_NOT_SETTINGS = frozenset(
+    {
+        "KAFKA_VERSION",
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_OPTS",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JMX_HOSTNAME",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+        "KAFKA_HOME",
+    }
+)
+
+
+def load_properties(path: str | Path) -> dict[str, str]:
+    """The settings in a properties file; ConfigError if it cannot be read."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}; give the path of a file") from error
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    return parse_properties(text)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The settings in the text of a properties file."""
+    settings = {}
+    for line in _logical_lines(text):
+        match = _KEY.match(line)
+        assert match is not None  # every part of the pattern may be empty
+        settings[_unescape(match[1])] = _unescape(line[match.end() :])
+    return settings
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Settings from variables as in Kafka's container image: `KAFKA_LOG_DIRS` sets `log.dirs`.
+
+    `_` stands for a dot, `__` for an underscore, `___` for a hyphen.
+    """
+    settings = {}
+    for variable, value in environ.items():
+        if variable.startswith("KAFKA_") and variable not in _NOT_SETTINGS:
+            name = variable.removeprefix("KAFKA_").lower()
+            name = name.replace("___", "-").replace("__", "\0").replace("_", ".")
+            settings[name.replace("\0", "_")] = value
+    return settings
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    pending = ""
+    for natural in re.split(r"\r\n|\r|\n", text):
+        line = natural.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            pending += line[:-1]
+            continue
+        yield pending + line
+        pending = ""
+    if pending:
+        yield pending
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    body = match[1]
+    return chr(int(body[1:], 16)) if len(body) == 5 else _CONTROL.get(body, body)

@@ -1,0 +1,201 @@
+"""Every configuration of a topic, with the broker keys that give its default, and LogConfig.
+
+Order and names are those of Kafka 3.9. A topic's own settings live in `/config/topics/<topic>`;
+what it does not set comes from the first of the synonyms that the broker's configuration sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.config.key import ConfigKey, ConfigValue, unknown_key
+from barnabas.errors import ConfigError
+
+LONG_MAX = 9223372036854775807
+_CODECS = "[uncompressed, zstd, lz4, snappy, gzip, producer]"
+
+_ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[str, ...]], ...] = (
+    ("cleanup.policy", "list", "delete", "[compact, delete]",
+     "What becomes of old records: deleted by age and size, compacted by key, or both.",
+     ("log.cleanup.policy",)),
+    ("compression.gzip.level", "int", -1, "[1,...,9] or -1",
+     "Level used where the broker itself compresses with gzip; -1 is gzip's own default.",
+     ("compression.gzip.level",)),
+    ("compression.lz4.level", "int", 9, "[1,...,17]",
+     "Level used where the broker itself compresses with lz4.",
+     ("compression.lz4.level",)),
+    ("compression.type", "string", "producer", _CODECS,
+     "Codec in which batches are stored; `producer` keeps the one they came in.",
+     ("compression.type",)),
+    ("compression.zstd.level", "int", 3, "[-131072,...,22]",
+     "Level used where the broker itself compresses with zstd.",
+     ("compression.zstd.level",)),
+    ("delete.retention.ms", "long", 86400000, "[0,...]",
+     "How long a compacted topic keeps tombstones, for consumers that read from its start.",
+     ("log.cleaner.delete.retention.ms",)),
+    ("file.delete.delay.ms", "long", 60000, "[0,...]",
+     "How long a file that is out of use stays on disk before it is removed.",
+     ("log.segment.delete.delay.ms",)),
+    ("flush.messages", "long", LONG_MAX, "[1,...]",
+     "Number of records after which the log is forced to disk.",
+     ("log.flush.interval.messages",)),
+    ("flush.ms", "long", LONG_MAX, "[0,...]",
+     "Age of unflushed records after which the log is forced to disk.",
+     ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")),
+    ("follower.replication.throttled.replicas", "list", "", "",
+     "Replicas whose replication is throttled on the follower, as partition:broker, or `*`.", ()),
+    ("index.interval.bytes", "int", 4096, "[0,...]",
+     "Bytes appended between two entries of the indexes.",
+     ("log.index.interval.bytes",)),
+    ("leader.replication.throttled.replicas", "list", "", "",
+     "Replicas whose replication is throttled on the leader, as partition:broker, or `*`.", ()),
+    ("local.retention.bytes", "long", -2, "[-2,...]",
+     "Size kept on local disk under tiered storage; -2 takes retention.bytes.",
+     ("log.local.retention.bytes",)),
+    ("local.retention.ms", "long", -2, "[-2,...]",
+     "Time kept on local disk under tiered storage; -2 takes retention.ms.",
+     ("log.local.retention.ms",)),
+    ("max.compaction.lag.ms", "long", LONG_MAX, "[1,...]",
+     "Age at which a record has to be looked at by compaction.",
+     ("log.cleaner.max.compaction.lag.ms",)),
+    ("max.message.bytes", "int", 1048588, "[0,...]",
+     "Largest record batch that is accepted, as it comes (compressed), header included.",
+     ("message.max.bytes",)),
+    ("message.downconversion.enable", "boolean", True, "",
+     "Whether old consumers get batches converted to an older format; Barnabas never converts.",
+     ("log.message.downconversion.enable",)),
+    ("message.format.version", "string", "3.0-IV1", "",
+     "Old way to ask for an older record format; only magic 2 is written.",
+     ("log.message.format.version",)),
+    ("message.timestamp.after.max.ms", "long", LONG_MAX, "[0,...]",
+     "How far a record's timestamp may lie ahead of the broker's clock.",
+     ("log.message.timestamp.after.max.ms",)),
+    ("message.timestamp.before.max.ms", "long", LONG_MAX, "[0,...]",
+     "How far a record's timestamp may lie behind the broker's clock.",
+     ("log.message.timestamp.before.max.ms",)),
+    ("message.timestamp.difference.max.ms", "long", LONG_MAX, "[0,...]",
+     "Older name for both of the bounds above; used where they are not set.",
+     ("log.message.timestamp.difference.max.ms",)),
+    ("message.timestamp.type", "string", "CreateTime", "[CreateTime, LogAppendTime]",
+     "Whose clock stamps a record: its creator's or the log's.",
+     ("log.message.timestamp.type",)),
+    ("min.cleanable.dirty.ratio", "double", 0.5, "[0,...,1]",
+     "Share of a compacted log that must be dirty before it is cleaned.",
+     ("log.cleaner.min.cleanable.ratio",)),
+    ("min.compaction.lag.ms", "long", 0, "[0,...]",
+     "Age below which a record is left alone by compaction.",
+     ("log.cleaner.min.compaction.lag.ms",)),
+    ("min.insync.replicas", "int", 1, "[1,...]",
+     "Least number of in-sync replicas for which a write with acks=all is accepted.",
+     ("min.insync.replicas",)),
+    ("preallocate", "boolean", False, "",
+     "Whether a new segment takes its whole size on disk at once.",
+     ("log.preallocate",)),
+    ("remote.log.copy.disable", "boolean", False, "",
+     "Under tiered storage: stop copying segments away.", ()),
+    ("remote.log.delete.on.disable", "boolean", False, "",
+     "Under tiered storage: delete the remote part when it is switched off.", ()),
+    ("remote.storage.enable", "boolean", False, "",
+     "Whether the topic's older segments move to tiered storage.", ()),
+    ("retention.bytes", "long", -1, "",
+     "Size of a partition above which its oldest segments are deleted; -1 is no limit.",
+     ("log.retention.bytes",)),
+    ("retention.ms", "long", 604800000, "[-1,...]",
+     "Age at which records are deleted; -1 is never.",
+     ("log.retention.ms", "log.retention.minutes", "log.retention.hours")),
+    ("segment.bytes", "int", 1073741824, "[14,...]",
+     "Size at which a segment is closed and the next one begun.",
+     ("log.segment.bytes",)),
+    ("segment.index.bytes", "int", 10485760, "[4,...]",
+     "Size for which a segment's indexes are preallocated; a full index closes the segment.",
+     ("log.index.size.max.bytes",)),
+    ("segment.jitter.ms", "long", 0, "[0,...]",
+     "Random part by which segment.ms is cut, so that segments do not all close at once.",
+     ("log.roll.jitter.ms", "log.roll.jitter.hours")),
+    ("segment.ms", "long", 604800000, "[1,...]",
+     "Age at which a segment is closed though it is not full.",
+     ("log.roll.ms", "log.roll.hours")),
+    ("unclean.leader.election.enable", "boolean", False, "",
+     "Whether a replica that lags may lead when none in sync is left; that loses records.",
+     ("unclean.leader.election.enable",)),
+)  # fmt: skip
+
+TOPIC_KEYS: Mapping[str, ConfigKey] = {
+    name: ConfigKey(name, kind, default, valid, doc, "", synonyms)
+    for name, kind, default, valid, doc, synonyms in _ROWS
+}
+
+
+class LogConfig(NamedTuple):
+    """What one log obeys: a topic's configuration, typed; lists as their comma-separated text."""
+
+    cleanup_policy: str = "delete"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_type: str = "producer"
+    compression_zstd_level: int = 3
+    delete_retention_ms: int = 86400000
+    file_delete_delay_ms: int = 60000
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+    follower_replication_throttled_replicas: str = ""
+    index_interval_bytes: int = 4096
+    leader_replication_throttled_replicas: str = ""
+    local_retention_bytes: int = -2
+    local_retention_ms: int = -2
+    max_compaction_lag_ms: int = LONG_MAX
+    max_message_bytes: int = 1048588
+    message_downconversion_enable: bool = True
+    message_format_version: str = "3.0-IV1"
+    message_timestamp_after_max_ms: int = LONG_MAX
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_difference_max_ms: int = LONG_MAX
+    message_timestamp_type: str = "CreateTime"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    min_insync_replicas: int = 1
+    preallocate: bool = False
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+    remote_storage_enable: bool = False
+    retention_bytes: int = -1
+    retention_ms: int = 604800000
+    segment_bytes: int = 1073741824
+    segment_index_bytes: int = 10485760
+    segment_jitter_ms: int = 0
+    segment_ms: int = 604800000
+    unclean_leader_election_enable: bool = False
+
+    def with_overrides(self, overrides: Mapping[str, str]) -> LogConfig:
+        """This configuration with a topic's own settings on top; ConfigError on a bad one."""
+        if not overrides:
+            return self
+        values: dict[str, ConfigValue] = {}
+        for name, text in overrides.items():
+            key = TOPIC_KEYS.get(name)
+            if key is None:
+                raise unknown_key(name, TOPIC_KEYS, "topic")
+            values[name.replace(".", "_")] = _field(key.parse(text))
+        config = self._replace(**values)  # type: ignore[arg-type]
+        return config._checked(values)
+
+    def _checked(self, given: Mapping[str, ConfigValue]) -> LogConfig:
+        if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
+            raise ConfigError(
+                f"min.compaction.lag.ms ({self.min_compaction_lag_ms}) is above "
+                f"max.compaction.lag.ms ({self.max_compaction_lag_ms}); lower it"
+            )
+        # KIP-937 split the old bound in two; the old name counts for each that is not given.
+        config = self
+        difference_ms = given.get("message_timestamp_difference_max_ms")
+        if isinstance(difference_ms, int):
+            if "message_timestamp_before_max_ms" not in given:
+                config = config._replace(message_timestamp_before_max_ms=difference_ms)
+            if "message_timestamp_after_max_ms" not in given:
+                config = config._replace(message_timestamp_after_max_ms=difference_ms)
+        return config
+
+
+def _field(value: ConfigValue) -> ConfigValue:
+    return ",".join(value) if isinstance(value, list) else value

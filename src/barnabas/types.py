@@ -1,0 +1,67 @@
+"""Small value types that every layer shares.
+
+Nothing here knows a wire format or a file layout; offsets count records, positions count bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic; also the name of its directory (`<topic>-<partition>`)."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class SharedFile(Protocol):
+    """A file that stays open for as long as somebody holds it (a reference count).
+
+    A closed descriptor's number is reused by the next open, so a slice that is still on its way
+    to a socket would send another file's bytes. Whoever makes a `FileSlice` acquires; whoever has
+    sent or dropped it releases.
+    """
+
+    def acquire(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def fileno(self) -> int: ...
+
+    def pread(self, size: int, position: int) -> bytes: ...
+
+
+class FileSlice:
+    """`size` bytes of a file from `position` on, to be sent without passing through Python.
+
+    Creating one acquires the file; `release()` (once) gives it back.
+    """
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: SharedFile, position: int, size: int) -> None:
+        file.acquire()
+        self.file = file
+        self.position = position
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        """The bytes themselves; shorter than `size` only if the file ends early."""
+        return self.file.pread(self.size, self.position)
+
+    def release(self) -> None:
+        self.file.release()
+
+    def __repr__(self) -> str:
+        return f"FileSlice(position={self.position}, size={self.size})"
+
+
+Part = bytes | bytearray | memoryview | FileSlice
+"""What an encoder returns a list of, and a connection writes."""

@@ -1,0 +1,91 @@
+"""THE table of APIs: key, name, and the versions that are implemented and advertised.
+
+One stem per API everywhere: `protocol/messages/<stem>.py` has its messages, `broker/handlers/
+<stem>.py` its handler. The ranges are those that Kafka 3.9.1 with ZooKeeper advertises to clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Final
+
+from barnabas.protocol.message import Message
+
+
+class Api:
+    """One row. The module with the messages is imported when they are first asked for."""
+
+    __slots__ = (
+        "_request",
+        "_response",
+        "flexible_from",
+        "key",
+        "max_version",
+        "min_version",
+        "name",
+        "stem",
+    )
+
+    def __init__(self, key: int, name: str, versions: tuple[int, int], flexible_from: int) -> None:
+        self.key = key
+        self.name = name
+        self.stem = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+        self.min_version, self.max_version = versions
+        self.flexible_from = flexible_from
+        """The first version with compact lengths and tagged fields (KIP-482)."""
+        self._request: type[Message] | None = None
+        self._response: type[Message] | None = None
+
+    @property
+    def request(self) -> type[Message]:
+        return self._request or self._load()[0]
+
+    @property
+    def response(self) -> type[Message]:
+        return self._response or self._load()[1]
+
+    def _load(self) -> tuple[type[Message], type[Message]]:
+        module = import_module(f"barnabas.protocol.messages.{self.stem}")
+        self._request = request = getattr(module, f"{self.name}Request")
+        self._response = response = getattr(module, f"{self.name}Response")
+        return request, response
+
+    def __repr__(self) -> str:
+        return f"Api({self.key} {self.name} {self.min_version}-{self.max_version})"
+
+
+# Produce below 3 would need message formats 0 and 1, which producers may no longer send; it is
+# advertised all the same, since librdkafka before 2.11.1 takes a minimum above 0 for a broker
+# that knows no gzip (KAFKA-18659). Fetch below 4 is answered with UNSUPPORTED_VERSION alike.
+PRODUCE: Final = Api(0, "Produce", (0, 11), 9)
+FETCH: Final = Api(1, "Fetch", (0, 17), 12)
+LIST_OFFSETS: Final = Api(2, "ListOffsets", (0, 9), 6)
+METADATA: Final = Api(3, "Metadata", (0, 12), 9)
+FIND_COORDINATOR: Final = Api(10, "FindCoordinator", (0, 6), 3)
+API_VERSIONS: Final = Api(18, "ApiVersions", (0, 4), 3)
+CREATE_TOPICS: Final = Api(19, "CreateTopics", (0, 7), 5)
+DELETE_TOPICS: Final = Api(20, "DeleteTopics", (0, 6), 4)
+INIT_PRODUCER_ID: Final = Api(22, "InitProducerId", (0, 5), 2)
+DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", (0, 4), 4)
+DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", (0, 1), 0)
+
+APIS: Final[Mapping[int, Api]] = MappingProxyType(
+    {
+        api.key: api
+        for api in (
+            PRODUCE,
+            FETCH,
+            LIST_OFFSETS,
+            METADATA,
+            FIND_COORDINATOR,
+            API_VERSIONS,
+            CREATE_TOPICS,
+            DELETE_TOPICS,
+            INIT_PRODUCER_ID,
+            DESCRIBE_CONFIGS,
+            DESCRIBE_CLUSTER,
+        )
+    }
+)

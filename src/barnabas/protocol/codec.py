@@ -1,0 +1,67 @@
+"""Messages to bytes and back, without copying what they carry.
+
+    encode(message, version) -> parts: bytes, views and FileSlices to be written one after another
+    decode(cls, data, version) -> message, whose byte fields are views of `data`
+
+Per (class, version) a straight-line function is compiled at first use (`encoder`, `decoder`) and
+kept with the class; `interpreter` does the same slowly and is what the tests compare with.
+
+Promises that any bytes whatsoever give a message or CorruptData. It does not promise that a
+message makes sense: an absurd value of a valid type passes.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, TypeVar
+
+from barnabas.errors import CorruptData
+from barnabas.protocol.message import Message, field
+from barnabas.types import Part
+
+__all__ = ["Message", "decode", "encode", "encode_after", "field"]
+
+M = TypeVar("M", bound=Message)
+
+
+def encode(message: Message, version: int) -> list[Part]:
+    """The message's bytes as parts, none of them empty.
+
+    Raises ValueError for a value that the version cannot carry.
+    """
+    return encode_after(bytearray(), message, version)
+
+
+def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
+    """As `encode`, written behind `head`, which becomes the first part."""
+    compiled = message.codecs.get(("encode", version))
+    if compiled is None:
+        compiled = _compile(type(message), version, "encode")
+    try:
+        parts: list[Part] = compiled(message, head)
+    except (struct.error, TypeError, AttributeError) as error:
+        # A wrong type or an integer out of range: the caller's mistake, or its user's.
+        name = type(message).__name__
+        raise ValueError(f"{name} version {version} cannot be encoded: {error}") from error
+    return parts
+
+
+def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
+    """The message that `data` is, exactly. Raises CorruptData and nothing else."""
+    compiled = cls.codecs.get(("decode", version))
+    if compiled is None:
+        compiled = _compile(cls, version, "decode")
+    try:
+        message: M = compiled(memoryview(data))
+    except (CorruptData, struct.error, IndexError, UnicodeDecodeError) as error:
+        raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
+    return message
+
+
+def _compile(cls: type[Message], version: int, what: str) -> Any:
+    if what == "encode":
+        from barnabas.protocol.encoder import compile_encoder as compile_codec
+    else:
+        from barnabas.protocol.decoder import compile_decoder as compile_codec
+    compiled = cls.codecs[what, version] = compile_codec(cls, version)
+    return compiled

@@ -1,0 +1,123 @@
+"""Frames: the length and the header in front of every message.
+
+    request    INT32 length | INT16 api key | INT16 version | INT32 correlation id
+               | client id (INT16 length, -1 = null, UTF-8) | tagged fields, if flexible | message
+    response   INT32 length | INT32 correlation id | tagged fields, if flexible | message
+
+The client id keeps its INT16 length in flexible versions too (KIP-482), and the header of an
+ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows what
+the broker speaks. Frames come in without their length, which the connection has used up.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData, UnsupportedVersion
+from barnabas.protocol.api import API_VERSIONS, APIS, Api
+from barnabas.protocol.codec import decode, encode_after
+from barnabas.protocol.message import Message
+from barnabas.protocol.wire import rest_of_uvarint, skip_tagged_fields
+from barnabas.types import Part
+
+_REQUEST = struct.Struct(">hhih")
+_FRAMED_REQUEST = struct.Struct(">ihhih")
+_RESPONSE = struct.Struct(">ii")
+_LENGTH = struct.Struct(">i")
+
+
+class RequestHeader(NamedTuple):
+    """What stands before a request; `body` is the undecoded message, a view of the frame."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body: memoryview
+
+
+def decode_request_header(frame: memoryview) -> RequestHeader:
+    """Split a request frame. Raises CorruptData.
+
+    Of an API that the table lacks nobody can say whether the header ends with tagged fields;
+    `body` then starts where they would.
+    """
+    try:
+        key, version, correlation_id, client_id_bytes = _REQUEST.unpack_from(frame)
+        position = 10
+        client_id = None
+        if client_id_bytes >= 0:
+            end = position + client_id_bytes
+            if end > len(frame):
+                raise CorruptData(f"client id of {client_id_bytes} bytes, frame of {len(frame)}")
+            client_id = str(frame[position:end], "utf-8")
+            position = end
+        api = APIS.get(key)
+        if api is not None and version >= api.flexible_from:
+            position = _after_tagged_fields(frame, position)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise CorruptData(f"request header: {error}") from error
+    return RequestHeader(key, version, correlation_id, client_id, frame[position:])
+
+
+def decode_request(header: RequestHeader) -> Message:
+    """The request itself. Raises CorruptData, and UnsupportedVersion for what the table lacks."""
+    api = APIS.get(header.api_key)
+    if api is None or not api.min_version <= header.api_version <= api.max_version:
+        raise UnsupportedVersion(f"API key {header.api_key}, version {header.api_version}")
+    return decode(api.request, header.body, header.api_version)
+
+
+def encode_request(
+    api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
+) -> list[Part]:
+    """A whole request frame, length first. Raises ValueError for what the version cannot carry."""
+    name = b"" if client_id is None else client_id.encode()
+    name_bytes = -1 if client_id is None else len(name)
+    try:
+        head = _FRAMED_REQUEST.pack(0, api.key, version, correlation_id, name_bytes)
+    except struct.error as error:
+        raise ValueError(f"request header: {error}") from error
+    start = bytearray(head)
+    start += name
+    if version >= api.flexible_from:
+        start.append(0)
+    return _framed(encode_after(start, message, version))
+
+
+def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Part]:
+    """A whole response frame, length first. Raises ValueError as `encode_request` does."""
+    start = bytearray(_RESPONSE.pack(0, correlation_id))
+    if version >= api.flexible_from and api is not API_VERSIONS:
+        start.append(0)
+    return _framed(encode_after(start, message, version))
+
+
+def decode_response(api: Api, version: int, frame: memoryview) -> tuple[int, Message]:
+    """(correlation id, response). Raises CorruptData."""
+    try:
+        (correlation_id,) = _LENGTH.unpack_from(frame)
+        position = 4
+        if version >= api.flexible_from and api is not API_VERSIONS:
+            position = _after_tagged_fields(frame, position)
+    except (struct.error, IndexError) as error:
+        raise CorruptData(f"response header: {error}") from error
+    return correlation_id, decode(api.response, frame[position:], version)
+
+
+def _after_tagged_fields(frame: memoryview, position: int) -> int:
+    count = frame[position]
+    position += 1
+    if count:
+        if count > 0x7F:
+            count, position = rest_of_uvarint(frame, position, count)
+        position = skip_tagged_fields(frame, position, count)
+    return position
+
+
+def _framed(parts: list[Part]) -> list[Part]:
+    first = parts[0]
+    assert isinstance(first, bytearray)
+    _LENGTH.pack_into(first, 0, sum(map(len, parts)) - 4)
+    return parts

@@ -1,0 +1,185 @@
+"""The notation in which Kafka's messages are written down: one annotated class per message.
+
+    class FetchPartition(Message):
+        partition: int = field(INT32)
+        current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
+    class FetchRequest(Message, flexible="12+"): ...
+
+A class holds for all versions of its message; versions, nullability, tags and defaults are the
+facts of Kafka's published schemas. The codec is compiled from `fields`, see `codec`.
+
+Invariant: an instance has exactly its class's fields as attributes, nothing else. Values are not
+checked when they are set but when they are encoded.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
+
+from barnabas.protocol.wire import Array, Primitive
+
+WireType = Primitive | Array | type["Message"]
+
+_UNSET: Final = object()
+
+
+class Versions(NamedTuple):
+    """An inclusive range; written "3+", "8-10", "0" or "none"."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def parse(cls, text: str | None) -> Versions:
+        if text is None or text == "none":
+            return cls(1, 0)
+        first, dash, last = text.partition("-")
+        if dash:
+            return cls(int(first), int(last))
+        if text.endswith("+"):
+            return cls(int(text[:-1]), 0x7FFF)
+        return cls(int(text), int(text))
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.first <= version <= self.last
+
+
+class Field:
+    """One field of a message, as its schema has it."""
+
+    __slots__ = ("default", "ignorable", "name", "nullable", "tag", "type", "versions")
+
+    def __init__(self, wire_type: WireType) -> None:
+        self.name = ""  # known when the class is made
+        self.type = wire_type
+        self.versions = Versions.parse("0+")
+        self.nullable = Versions.parse(None)
+        self.tag: int | None = None
+        self.ignorable = False
+        self.default: Any = None
+
+    def __repr__(self) -> str:
+        return f"Field({self.name}: {self.type})"
+
+
+def field(
+    wire_type: WireType,
+    *,
+    versions: str = "0+",
+    nullable: str | None = None,
+    default: Any = _UNSET,
+    ignorable: bool = False,
+    tag: int | None = None,
+) -> Any:
+    """A field of `wire_type`, in the versions given, in the order of the class body.
+
+    nullable: the versions in which None may be sent. default: what an instance has if nothing is
+    given, and what a version without the field reads; unless said, 0, False, "", [], or a struct
+    of defaults. ignorable: another value is dropped silently by versions without the field, not
+    refused with ValueError. tag: sent, in all its versions, as a tagged field (KIP-482), and only
+    if it differs from the default.
+    """
+    made = Field(wire_type)
+    made.versions = Versions.parse(versions)
+    made.nullable = Versions.parse(nullable)
+    made.ignorable = ignorable
+    if default is not _UNSET:
+        made.default = default
+    elif isinstance(wire_type, Primitive):
+        made.default = wire_type.default
+    elif isinstance(wire_type, Array):
+        made.default = []
+    else:
+        made.default = _shared_default(wire_type)
+    made.tag = tag
+    return made
+
+
+# Without `field_specifiers` on purpose: type checkers then see a default for every field, which
+# is what Kafka's schemas have.
+@dataclass_transform(kw_only_default=True, eq_default=True)
+class Message:
+    """A message or a struct inside one. Made with keywords; unnamed fields take their defaults."""
+
+    fields: ClassVar[tuple[Field, ...]]
+    flexible: ClassVar[Versions]
+    """Versions with compact lengths and tagged fields; of whole messages, a struct follows them."""
+    codecs: ClassVar[dict[tuple[str, int], Any]]
+    """Compiled functions by ("encode" | "decode", version); filled by `codec`."""
+
+    def __init_subclass__(cls, *, flexible: str | None = None) -> None:
+        own = []
+        for name, made in list(vars(cls).items()):
+            if isinstance(made, Field):
+                made.name = name
+                own.append(made)
+                delattr(cls, name)  # else it would hide a missing attribute of an instance
+        cls.fields = tuple(own)
+        cls.flexible = Versions.parse(flexible)
+        cls.codecs = {}
+
+    def __init__(self, **values: Any) -> None:
+        # Compiled when the first instance is made: most processes never see most messages.
+        cls = type(self)
+        compiled = _compile_init(cls)
+        cls.__init__ = compiled  # type: ignore[method-assign]
+        compiled(self, **values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message) or self.fields is not other.fields:
+            return NotImplemented
+        return all(getattr(self, f.name) == getattr(other, f.name) for f in self.fields)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = (f"{f.name}={_shown(getattr(self, f.name))}" for f in self.fields)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes | bytearray | memoryview) and len(value) > 16:
+        return f"<{len(value)} bytes>"
+    return repr(bytes(value)) if isinstance(value, memoryview | bytearray) else repr(value)
+
+
+def _refuse_change(instance: Message, name: str, value: Any) -> None:
+    raise AttributeError(f"{name} belongs to a default that all messages share: set a new struct")
+
+
+def _shared_default(cls: type[Message]) -> Message:
+    """The one instance that stands wherever a struct was not given: it must not change.
+
+    A fetch answer has three such structs per partition, nearly always absent; made anew they
+    would cost more than all the rest of the decoding, and by identity the encoder sees at once
+    that there is nothing to send.
+    """
+    default = cls.__new__(cls)
+    for made in cls.fields:
+        assert not isinstance(made.default, list), f"{cls.__name__}.{made.name} could be changed"
+        setattr(default, made.name, made.default)
+    frozen: type[Message] = type(
+        cls.__name__, (cls,), {"__slots__": (), "__setattr__": _refuse_change}
+    )
+    frozen.fields = cls.fields
+    default.__class__ = frozen
+    return default
+
+
+def _compile_init(cls: type[Message]) -> Any:
+    """`__init__(self, *, <field>=<default>, ...)`: a list is made anew for each instance."""
+    constants: dict[str, Any] = {"UNSET": _UNSET}
+    signature, body = ["self"], []
+    if cls.fields:
+        signature.append("*")
+    for made in cls.fields:
+        name = made.name
+        if isinstance(made.default, list):
+            signature.append(f"{name}=UNSET")
+            body.append(f" self.{name} = [] if {name} is UNSET else {name}")
+        else:
+            constants[f"default_{name}"] = made.default
+            signature.append(f"{name}=default_{name}")
+            body.append(f" self.{name} = {name}")
+    exec(f"def __init__({', '.join(signature)}):\n" + "\n".join(body or [" pass"]), constants)
+    return constants["__init__"]

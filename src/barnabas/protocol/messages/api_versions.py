@@ -1,0 +1,48 @@
+"""ApiVersions (key 18): what the broker speaks; the first request of nearly every client.
+
+Version 3 is flexible and tells the client's software (KIP-511) and the cluster's features
+(KIP-584), 4 may list features whose minimum is 0 (KIP-1022; the bytes are those of 3). A request
+in a version that is too new is answered in version 0, with error 35 and this API's own range.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BOOLEAN, INT16, INT32, INT64, STRING, Array
+
+
+class ApiVersionsRequest(Message, flexible="3+"):
+    client_software_name: str = field(STRING, versions="3+", ignorable=True)
+    client_software_version: str = field(STRING, versions="3+", ignorable=True)
+
+
+class ApiVersion(Message):
+    api_key: int = field(INT16)
+    min_version: int = field(INT16)
+    max_version: int = field(INT16)
+
+
+class SupportedFeatureKey(Message):
+    name: str = field(STRING, versions="3+")
+    min_version: int = field(INT16, versions="3+")
+    max_version: int = field(INT16, versions="3+")
+
+
+class FinalizedFeatureKey(Message):
+    name: str = field(STRING, versions="3+")
+    max_version_level: int = field(INT16, versions="3+")
+    min_version_level: int = field(INT16, versions="3+")
+
+
+class ApiVersionsResponse(Message, flexible="3+"):
+    error_code: int = field(INT16)
+    api_keys: list[ApiVersion] = field(Array(ApiVersion))
+    throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
+    supported_features: list[SupportedFeatureKey] = field(
+        Array(SupportedFeatureKey), versions="3+", ignorable=True, tag=0
+    )
+    finalized_features_epoch: int = field(INT64, versions="3+", ignorable=True, default=-1, tag=1)
+    finalized_features: list[FinalizedFeatureKey] = field(
+        Array(FinalizedFeatureKey), versions="3+", ignorable=True, tag=2
+    )
+    zk_migration_ready: bool = field(BOOLEAN, versions="3+", ignorable=True, tag=3)

@@ -1,0 +1,113 @@
+"""Fetch (key 1): record batches from an offset on; consumers' and followers' way to read.
+
+Version 4 brought magic 2 and isolation levels, 7 sessions (KIP-227), 9 leader epochs (KIP-320),
+11 the rack (KIP-392), 12 is flexible and cuts diverged logs (KIP-595), 13 names topics by id
+(KIP-516), 15 moves the replica's id into a tag (KIP-903), 16 says who leads now (KIP-951), 17
+tells the log directory (KIP-853). Below 4 the schemas are here, but nothing is served.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import INT8, INT16, INT32, INT64, RECORDS, STRING, UUID, Array, Records
+
+
+class ReplicaState(Message):
+    replica_id: int = field(INT32, versions="15+", default=-1)
+    replica_epoch: int = field(INT64, versions="15+", default=-1)
+
+
+class FetchPartition(Message):
+    partition: int = field(INT32)
+    current_leader_epoch: int = field(INT32, versions="9+", ignorable=True, default=-1)
+    fetch_offset: int = field(INT64)
+    last_fetched_epoch: int = field(INT32, versions="12+", default=-1)
+    log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
+    partition_max_bytes: int = field(INT32)
+    replica_directory_id: bytes = field(UUID, versions="17+", ignorable=True, tag=0)
+
+
+class FetchTopic(Message):
+    topic: str = field(STRING, versions="0-12", ignorable=True)
+    topic_id: bytes = field(UUID, versions="13+", ignorable=True)
+    partitions: list[FetchPartition] = field(Array(FetchPartition))
+
+
+class ForgottenTopic(Message):
+    topic: str = field(STRING, versions="7-12", ignorable=True)
+    topic_id: bytes = field(UUID, versions="13+", ignorable=True)
+    partitions: list[int] = field(Array(INT32), versions="7+")
+
+
+class FetchRequest(Message, flexible="12+"):
+    cluster_id: str | None = field(
+        STRING, versions="12+", nullable="12+", ignorable=True, default=None, tag=0
+    )
+    replica_id: int = field(INT32, versions="0-14", default=-1)
+    replica_state: ReplicaState = field(ReplicaState, versions="15+", tag=1)
+    max_wait_ms: int = field(INT32)
+    min_bytes: int = field(INT32)
+    max_bytes: int = field(INT32, versions="3+", ignorable=True, default=0x7FFFFFFF)
+    isolation_level: int = field(INT8, versions="4+", ignorable=True)
+    session_id: int = field(INT32, versions="7+", ignorable=True)
+    session_epoch: int = field(INT32, versions="7+", ignorable=True, default=-1)
+    topics: list[FetchTopic] = field(Array(FetchTopic))
+    forgotten_topics_data: list[ForgottenTopic] = field(Array(ForgottenTopic), versions="7+")
+    rack_id: str = field(STRING, versions="11+", ignorable=True)
+
+
+class EpochEndOffset(Message):
+    epoch: int = field(INT32, versions="12+", default=-1)
+    end_offset: int = field(INT64, versions="12+", default=-1)
+
+
+class LeaderIdAndEpoch(Message):
+    leader_id: int = field(INT32, versions="12+", default=-1)
+    leader_epoch: int = field(INT32, versions="12+", default=-1)
+
+
+class SnapshotId(Message):
+    end_offset: int = field(INT64, default=-1)
+    epoch: int = field(INT32, default=-1)
+
+
+class AbortedTransaction(Message):
+    producer_id: int = field(INT64, versions="4+")
+    first_offset: int = field(INT64, versions="4+")
+
+
+class PartitionData(Message):
+    partition_index: int = field(INT32)
+    error_code: int = field(INT16)
+    high_watermark: int = field(INT64)
+    last_stable_offset: int = field(INT64, versions="4+", ignorable=True, default=-1)
+    log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
+    diverging_epoch: EpochEndOffset = field(EpochEndOffset, versions="12+", tag=0)
+    current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="12+", tag=1)
+    snapshot_id: SnapshotId = field(SnapshotId, versions="12+", tag=2)
+    aborted_transactions: list[AbortedTransaction] | None = field(
+        Array(AbortedTransaction), versions="4+", nullable="4+", ignorable=True
+    )
+    preferred_read_replica: int = field(INT32, versions="11+", default=-1)
+    records: Records | None = field(RECORDS, nullable="0+")
+
+
+class FetchableTopicResponse(Message):
+    topic: str = field(STRING, versions="0-12", ignorable=True)
+    topic_id: bytes = field(UUID, versions="13+", ignorable=True)
+    partitions: list[PartitionData] = field(Array(PartitionData))
+
+
+class NodeEndpoint(Message):
+    node_id: int = field(INT32, versions="16+")
+    host: str = field(STRING, versions="16+")
+    port: int = field(INT32, versions="16+")
+    rack: str | None = field(STRING, versions="16+", nullable="16+", default=None)
+
+
+class FetchResponse(Message, flexible="12+"):
+    throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
+    error_code: int = field(INT16, versions="7+", ignorable=True)
+    session_id: int = field(INT32, versions="7+")
+    responses: list[FetchableTopicResponse] = field(Array(FetchableTopicResponse))
+    node_endpoints: list[NodeEndpoint] = field(Array(NodeEndpoint), versions="16+", tag=0)

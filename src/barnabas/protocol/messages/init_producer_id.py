@@ -1,0 +1,24 @@
+"""InitProducerId (key 22): a producer id and epoch, for idempotence and transactions.
+
+Version 2 is flexible, 3 lets a producer bump its own epoch (KIP-360), 4 answers PRODUCER_FENCED,
+5 TRANSACTION_ABORTABLE (the bytes are those of 3).
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import INT16, INT32, INT64, STRING
+
+
+class InitProducerIdRequest(Message, flexible="2+"):
+    transactional_id: str | None = field(STRING, nullable="0+")
+    transaction_timeout_ms: int = field(INT32)
+    producer_id: int = field(INT64, versions="3+", default=-1)
+    producer_epoch: int = field(INT16, versions="3+", default=-1)
+
+
+class InitProducerIdResponse(Message, flexible="2+"):
+    throttle_time_ms: int = field(INT32, ignorable=True)
+    error_code: int = field(INT16)
+    producer_id: int = field(INT64, default=-1)
+    producer_epoch: int = field(INT16)

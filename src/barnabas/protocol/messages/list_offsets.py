@@ -1,0 +1,47 @@
+"""ListOffsets (key 2): the offset at a timestamp, and the log's ends by the reserved timestamps.
+
+Version 1 answers one offset instead of a list, 2 brought isolation levels, 4 leader epochs
+(KIP-320), 6 is flexible, 7 the newest timestamp (KIP-734), 8 and 9 tiered storage's ends.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import INT8, INT16, INT32, INT64, STRING, Array
+
+
+class ListOffsetsPartition(Message):
+    partition_index: int = field(INT32)
+    current_leader_epoch: int = field(INT32, versions="4+", ignorable=True, default=-1)
+    timestamp: int = field(INT64)
+    max_num_offsets: int = field(INT32, versions="0", default=1)
+
+
+class ListOffsetsTopic(Message):
+    name: str = field(STRING)
+    partitions: list[ListOffsetsPartition] = field(Array(ListOffsetsPartition))
+
+
+class ListOffsetsRequest(Message, flexible="6+"):
+    replica_id: int = field(INT32)
+    isolation_level: int = field(INT8, versions="2+")
+    topics: list[ListOffsetsTopic] = field(Array(ListOffsetsTopic))
+
+
+class ListOffsetsPartitionResponse(Message):
+    partition_index: int = field(INT32)
+    error_code: int = field(INT16)
+    old_style_offsets: list[int] = field(Array(INT64), versions="0")
+    timestamp: int = field(INT64, versions="1+", default=-1)
+    offset: int = field(INT64, versions="1+", default=-1)
+    leader_epoch: int = field(INT32, versions="4+", default=-1)
+
+
+class ListOffsetsTopicResponse(Message):
+    name: str = field(STRING)
+    partitions: list[ListOffsetsPartitionResponse] = field(Array(ListOffsetsPartitionResponse))
+
+
+class ListOffsetsResponse(Message, flexible="6+"):
+    throttle_time_ms: int = field(INT32, versions="2+", ignorable=True)
+    topics: list[ListOffsetsTopicResponse] = field(Array(ListOffsetsTopicResponse))

@@ -1,0 +1,73 @@
+"""Produce (key 0): record batches to be appended, and where they came to stand.
+
+Version 3 brought magic 2 and transactions, 7 zstd, 8 errors of single records (KIP-467), 9 is
+flexible, 10 says who leads now (KIP-951), 11 speaks of transaction errors that an abort settles
+(KIP-890; the bytes are those of 10).
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import INT16, INT32, INT64, RECORDS, STRING, Array, Records
+
+
+class PartitionProduceData(Message):
+    index: int = field(INT32)
+    records: Records | None = field(RECORDS, nullable="0+")
+
+
+class TopicProduceData(Message):
+    name: str = field(STRING)
+    partition_data: list[PartitionProduceData] = field(Array(PartitionProduceData))
+
+
+class ProduceRequest(Message, flexible="9+"):
+    transactional_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
+    acks: int = field(INT16)
+    timeout_ms: int = field(INT32)
+    topic_data: list[TopicProduceData] = field(Array(TopicProduceData))
+
+
+class BatchIndexAndErrorMessage(Message):
+    batch_index: int = field(INT32, versions="8+")
+    batch_index_error_message: str | None = field(
+        STRING, versions="8+", nullable="8+", default=None
+    )
+
+
+class LeaderIdAndEpoch(Message):
+    leader_id: int = field(INT32, versions="10+", default=-1)
+    leader_epoch: int = field(INT32, versions="10+", default=-1)
+
+
+class PartitionProduceResponse(Message):
+    index: int = field(INT32)
+    error_code: int = field(INT16)
+    base_offset: int = field(INT64)
+    log_append_time_ms: int = field(INT64, versions="2+", ignorable=True, default=-1)
+    log_start_offset: int = field(INT64, versions="5+", ignorable=True, default=-1)
+    record_errors: list[BatchIndexAndErrorMessage] = field(
+        Array(BatchIndexAndErrorMessage), versions="8+", ignorable=True
+    )
+    error_message: str | None = field(
+        STRING, versions="8+", nullable="8+", ignorable=True, default=None
+    )
+    current_leader: LeaderIdAndEpoch = field(LeaderIdAndEpoch, versions="10+", tag=0)
+
+
+class TopicProduceResponse(Message):
+    name: str = field(STRING)
+    partition_responses: list[PartitionProduceResponse] = field(Array(PartitionProduceResponse))
+
+
+class NodeEndpoint(Message):
+    node_id: int = field(INT32, versions="10+")
+    host: str = field(STRING, versions="10+")
+    port: int = field(INT32, versions="10+")
+    rack: str | None = field(STRING, versions="10+", nullable="10+", default=None)
+
+
+class ProduceResponse(Message, flexible="9+"):
+    responses: list[TopicProduceResponse] = field(Array(TopicProduceResponse))
+    throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
+    node_endpoints: list[NodeEndpoint] = field(Array(NodeEndpoint), versions="10+", tag=0)

@@ -1,0 +1,53 @@
+"""Python source that is written by a program: lines, names, constants, and its compilation.
+
+The text is kept in `linecache`, so a traceback through a compiled codec shows its lines and a
+debugger can step through them.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Source:
+    """One function under construction."""
+
+    __slots__ = ("_counter", "_indent", "_lines", "constants")
+
+    def __init__(self, constants: dict[str, Any]) -> None:
+        self.constants = constants
+        self._lines: list[str] = []
+        self._indent = 0
+        self._counter = 0
+
+    def line(self, text: str) -> None:
+        self._lines.append("    " * self._indent + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """`head` and, indented below it, what is written meanwhile."""
+        self.line(head)
+        self._indent += 1
+        yield
+        self._indent -= 1
+
+    def name(self, prefix: str) -> str:
+        """A local variable that the function does not have yet."""
+        self._counter += 1
+        return f"{prefix}_{self._counter}"
+
+    def constant(self, name: str, value: Any) -> str:
+        """The global under which the function sees `value`; one name never means two things."""
+        known = self.constants.setdefault(name, value)
+        assert known is value or known == value, f"{name} is both {known!r} and {value!r}"
+        return name
+
+    def compile(self, function: str, filename: str) -> Any:
+        """The function that was written, its text registered under `filename`."""
+        text = "\n".join(self._lines) + "\n"
+        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+        exec(compile(text, filename, "exec"), self.constants)
+        return self.constants[function]

@@ -1,0 +1,223 @@
+"""The header of a record batch: a view that is read, checked and patched in place.
+
+Owns the layout of the 61 bytes (KIP-98) and, as far as a header goes, of the older messages:
+
+     0  base offset          int64    absolute; the leader assigns it
+     8  batch length         int32    of what follows this field
+    12  leader epoch         int32    the leader's; outside the checksum
+    16  magic                int8     2
+    17  crc                  uint32   CRC-32C of everything from byte 21 on
+    21  attributes           int16    bits 0-2 codec, 3 log-append time, 4 transactional,
+                                      5 control, 6 base timestamp is a delete horizon (KIP-534)
+    23  last offset delta    int32    kept by compaction
+    27  base timestamp       int64    ms
+    35  max timestamp        int64    ms
+    43  producer id          int64    -1: none
+    51  producer epoch       int16
+    53  base sequence        int32    wraps to 0 after 2^31-1
+    57  record count         int32
+    61  records
+
+Magic 0 and 1, in old directories, are single messages: offset int64, size int32, crc uint32, magic
+int8, attributes int8, in magic 1 timestamp int64, key, value. A compressed one wraps a set of
+messages and carries the offset of the last. Their header says only where the batch *ends*:
+`base_offset` equals `last_offset`, and `record_count` is -1.
+
+A header that was read has a possible length and a known magic; nothing more is promised before
+`verify_crc`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from struct import Struct, error
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.records.crc32c import Buffer, crc32c
+
+HEADER_BYTES = 61
+LOG_OVERHEAD_BYTES = 12
+"""Base offset and length, which the length does not count."""
+MIN_HEADER_BYTES = 26
+"""Enough to read the header of a legacy message; any batch's offset, length and magic."""
+
+CODEC_MASK, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 7, 8, 16, 32, 64
+
+NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOCH = -1
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_LEGACY = Struct(">qiIbb")
+_PREFIX = Struct(">qii")  # base offset, length, leader epoch
+_INT64, _UINT32 = Struct(">q"), Struct(">I")
+_ATTRIBUTES = Struct(">h")
+_MAGIC_AT, _CRC_AT, _CHECKED_FROM, _MAX_TIMESTAMP_AT = 16, 17, 21, 35
+_LEGACY_TIMESTAMP_AT, _LEGACY_CHECKED_FROM = 18, 16
+_MIN_LENGTH = (14, 22, HEADER_BYTES - LOG_OVERHEAD_BYTES)  # by magic
+
+
+class BatchHeader(NamedTuple):
+    """A batch's header as stored; times in ms since the epoch."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the whole batch, header and all."""
+        return self.batch_length + LOG_OVERHEAD_BYTES
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def has_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Whether `base_timestamp` is the time from which tombstones may go (KIP-534)."""
+        return bool(self.attributes & DELETE_HORIZON)
+
+
+_new_header = BatchHeader._make
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header of the batch at `position`; CorruptData if there cannot be one.
+
+    The batch itself may reach beyond the buffer: compare `size_bytes`.
+    """
+    try:
+        header = _new_header(_HEADER.unpack_from(buffer, position))
+    except error:
+        return _read_short(buffer, position)
+    if header.magic != 2:
+        return _read_legacy(buffer, position)
+    if header.batch_length < _MIN_LENGTH[2]:
+        raise CorruptData(f"a batch cannot have {header.batch_length} bytes")
+    return header
+
+
+def _read_short(buffer: Buffer, position: int) -> BatchHeader:
+    """Fewer than 61 bytes are left: the end of the data, or a small legacy message."""
+    if len(buffer) - position > _MAGIC_AT and buffer[position + _MAGIC_AT] < 2:
+        return _read_legacy(buffer, position)
+    raise CorruptData(f"no batch header fits into {len(buffer) - position} bytes")
+
+
+def _read_legacy(buffer: Buffer, position: int) -> BatchHeader:
+    timestamp = NO_TIMESTAMP
+    try:
+        offset, length, crc, magic, attributes = _LEGACY.unpack_from(buffer, position)
+        if magic == 1:
+            (timestamp,) = _INT64.unpack_from(buffer, position + _LEGACY_TIMESTAMP_AT)
+    except error as cause:
+        raise CorruptData("a message's header is cut") from cause
+    if magic not in (0, 1):
+        raise CorruptData(f"no record format has the magic number {magic}")
+    if length < _MIN_LENGTH[magic]:
+        raise CorruptData(f"a message cannot have {length} bytes")
+    return BatchHeader(
+        base_offset=offset,
+        batch_length=length,
+        partition_leader_epoch=NO_LEADER_EPOCH,
+        magic=magic,
+        crc=crc,
+        attributes=attributes & (CODEC_MASK | (LOG_APPEND_TIME if magic else 0)),
+        last_offset_delta=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=-1,
+    )
+
+
+def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch; a torn one at the end, as fetches have, is left."""
+    position, end = 0, len(buffer)
+    while end - position >= MIN_HEADER_BYTES:
+        if end - position < HEADER_BYTES and buffer[position + _MAGIC_AT] >= 2:
+            return
+        header = read_header(buffer, position)
+        size = header.size_bytes
+        if size > end - position:
+            return
+        yield position, header
+        position += size
+
+
+def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    """Whether the whole batch at `position` has the checksum that its header claims."""
+    view = memoryview(buffer)
+    end = position + header.size_bytes
+    if end > len(view):
+        return False
+    if header.magic == 2:
+        return crc32c(view[position + _CHECKED_FROM : end]) == header.crc
+    return zlib.crc32(view[position + _LEGACY_CHECKED_FROM : end]) == header.crc
+
+
+def assign_in_place(
+    buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
+) -> None:
+    """Give the batch its place in the log. Both fields lie outside the checksum on purpose."""
+    (length,) = _UINT32.unpack_from(buffer, position + 8)
+    _PREFIX.pack_into(buffer, position, base_offset, length, leader_epoch)
+
+
+def stamp_in_place(
+    buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int
+) -> None:
+    """Make `now_ms` the time of all the batch's records (`LogAppendTime`) and renew the checksum.
+
+    The base timestamp and the deltas stay the client's, as Kafka leaves them.
+    """
+    attributes = header.attributes | LOG_APPEND_TIME
+    _ATTRIBUTES.pack_into(buffer, position + _CHECKED_FROM, attributes)
+    _INT64.pack_into(buffer, position + _MAX_TIMESTAMP_AT, now_ms)
+    crc = crc32c(memoryview(buffer)[position + _CHECKED_FROM : position + header.size_bytes])
+    _UINT32.pack_into(buffer, position + _CRC_AT, crc)
+
+
+def pack_header(header: BatchHeader) -> bytes:
+    """The 61 bytes of a magic-2 header."""
+    return _HEADER.pack(*header)
+
+
+def seal(header: BatchHeader, records: Buffer) -> bytes:
+    """A whole batch: the header with its length and checksum filled in, and the records."""
+    sized = header._replace(
+        batch_length=HEADER_BYTES - LOG_OVERHEAD_BYTES + len(records), magic=2, crc=0
+    )
+    raw = bytearray(_HEADER.pack(*sized))
+    crc = crc32c(records, crc32c(memoryview(raw)[_CHECKED_FROM:]))
+    _UINT32.pack_into(raw, _CRC_AT, crc)
+    return b"".join((raw, records))

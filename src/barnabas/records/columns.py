@@ -1,0 +1,280 @@
+"""Record batches to Arrow columns: what a Spark task does with the bytes of a fetch.
+
+Owns the vectorised decoding. The invariant is that the columns hold exactly the rows of
+`iterate_records` over the same bytes, in the same order; that slow reader is the oracle in the
+tests. It does not promise to notice everything that is wrong inside a batch whose checksum is
+right, only that hostile bytes end in `CorruptData` and nothing else.
+
+A record of a batch (magic 2; every length and delta is a zigzag varint):
+
+    length | attributes int8 | timestamp delta | offset delta
+           | key length, key | value length, value | header count, headers
+
+Records of a batch follow one another without a gap, so the batches of a fetch, stripped of their
+headers and decompressed, are joined into one buffer (`octets`), and a column is computed over all
+of them at once by `fields.py`: per batch Python would pay numpy's call overhead a dozen times.
+The only Python that runs per record is the walk from one length to the next, and even that only
+where records differ in size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import HEADER_BYTES, BatchHeader, iterate_batches, verify_crc
+from barnabas.records.compression import NONE, decompress
+from barnabas.records.control import ABORT, read_marker
+from barnabas.records.fields import (
+    PADDING,
+    Blobs,
+    Integers,
+    Octets,
+    binary,
+    read_blobs,
+    record_starts,
+    varints,
+)
+from barnabas.records.record import DEFAULT_LIMIT_BYTES, Record, records_of
+
+ALL_OFFSETS = range(2**63 - 1)
+_GROUP_BYTES = 32 * 1024 * 1024
+_GROUP_RECORDS = 65_536
+_MIN_RECORD_BYTES = 7
+_MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
+_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+
+
+class Columns(NamedTuple):
+    """Records as Arrow arrays of one length, in the order of the log."""
+
+    keys: pa.Array
+    """binary; null where the record has no key."""
+    values: pa.Array
+    """binary; null for a tombstone."""
+    offsets: pa.Array
+    """int64."""
+    timestamps: pa.Array
+    """timestamp("us", "UTC"), though Kafka's clock counts milliseconds."""
+    timestamp_types: pa.Array
+    """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime)."""
+    headers: pa.Array | None
+    """list<struct<key: string, value: binary>>, null where a record has none; None if unwanted."""
+
+
+def iterate_columns(
+    batches: bytes | bytearray | memoryview,
+    offsets: range = ALL_OFFSETS,
+    *,
+    aborted: Sequence[tuple[int, int]] = (),
+    with_headers: bool = False,
+    check_crc: bool = True,
+) -> Iterator[Columns]:
+    """Columns of the records whose offsets are in `offsets` (a range of step 1).
+
+    `batches` are concatenated batches as a fetch answers them, of any codec, the last one possibly
+    torn. Control batches hold no records for users and are skipped, and so are those of `aborted`
+    transactions: producer id and first offset of each, as a fetch under read_committed names them
+    (KIP-98). Yields groups of about 65,536 rows (a batch is never split), never an empty one.
+    Raises `CorruptData`.
+    """
+    view = memoryview(batches)
+    group: list[_Section] = []
+    group_bytes = group_records = 0
+    for position, header in _wanted_batches(view, offsets, aborted):
+        if check_crc and not verify_crc(view, position, header):
+            raise CorruptData(f"the batch at offset {header.base_offset} fails its checksum")
+        if header.magic == 2:
+            group.append(_Section(header, _records_of(view, position, header)))
+            group_bytes += len(group[-1].records)
+            group_records += header.record_count
+            if group_bytes < _GROUP_BYTES and group_records < _GROUP_RECORDS:
+                continue
+        yield from _decode(group, offsets, with_headers)
+        group = []
+        group_bytes = group_records = 0
+        if header.magic != 2:
+            yield from _decode_legacy(view, position, header, offsets, with_headers)
+    yield from _decode(group, offsets, with_headers)
+
+
+def _wanted_batches(
+    view: memoryview, within: range, aborted: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, BatchHeader]]:
+    ahead = sorted((first_offset, producer) for producer, first_offset in aborted)[::-1]
+    aborting: set[int] = set()
+    for position, header in iterate_batches(view):
+        if header.last_offset < within.start:
+            continue
+        if header.magic == 2 and header.base_offset >= within.stop:
+            return  # an older message says only where it ends, so it may still hold earlier ones
+        while ahead and ahead[-1][0] <= header.last_offset:
+            aborting.add(ahead.pop()[1])
+        if header.is_control:
+            marker = read_marker(view, position, header) if aborting else None
+            if marker is not None and marker.type == ABORT:
+                aborting.discard(header.producer_id)
+        elif header.record_count and not (
+            header.is_transactional and header.producer_id in aborting
+        ):
+            yield position, header
+
+
+class _Section(NamedTuple):
+    """A batch, and its records without header and compression."""
+
+    header: BatchHeader
+    records: bytes | memoryview
+
+
+def _records_of(view: memoryview, position: int, header: BatchHeader) -> bytes | memoryview:
+    records: bytes | memoryview
+    records = view[position + HEADER_BYTES : position + header.size_bytes]
+    if header.codec != NONE:
+        records = decompress(header.codec, records, DEFAULT_LIMIT_BYTES)
+    if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(records):
+        raise CorruptData(
+            f"the batch at offset {header.base_offset} claims {header.record_count} records"
+            f" in {len(records)} bytes"
+        )
+    return records
+
+
+def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterator[Columns]:
+    if not group:
+        return
+    data = b"".join([*(section.records for section in group), PADDING])
+    octets = np.frombuffer(data, np.uint8)
+    counts = [section.header.record_count for section in group]
+    starts = record_starts(data, [len(section.records) for section in group], counts)
+    lengths, cursor = varints(octets, starts)
+    ends = cursor + lengths
+    time_deltas, cursor = varints(octets, cursor + 1)  # the attributes octet says nothing yet
+    offset_deltas, cursor = varints(octets, cursor)
+    offsets = _per_record([s.header.base_offset for s in group], counts) + offset_deltas
+    timestamps, types = _timestamps(group, counts, time_deltas)
+
+    wanted = np.flatnonzero((offsets >= within.start) & (offsets < within.stop))
+    if not wanted.size:
+        return
+    if wanted.size < offsets.size:
+        offsets, timestamps, types = offsets[wanted], timestamps[wanted], types[wanted]
+        cursor, ends = cursor[wanted], ends[wanted]
+
+    keys, cursor = read_blobs(octets, cursor, ends)
+    values, cursor = read_blobs(octets, cursor, ends)
+    yield Columns(
+        keys=binary(octets, keys),
+        values=binary(octets, values),
+        offsets=pa.array(offsets),
+        timestamps=pa.array(timestamps).cast(_TIMESTAMP),
+        timestamp_types=pa.array(types),
+        headers=_headers(octets, cursor, ends) if with_headers else None,
+    )
+
+
+def _per_record(of_batches: list[int], counts: list[int]) -> Integers:
+    return np.repeat(np.array(of_batches, np.int64), counts)
+
+
+def _timestamps(
+    group: list[_Section], counts: list[int], deltas: Integers
+) -> tuple[Integers, npt.NDArray[np.int32]]:
+    """Microseconds and timestamp types. Under LogAppendTime the header's maximum is everyone's."""
+    headers = [section.header for section in group]
+    timestamps = _per_record([header.base_timestamp for header in headers], counts) + deltas
+    types = np.zeros(len(deltas), np.int32)
+    if any(header.has_log_append_time for header in headers):
+        appended = _per_record([header.has_log_append_time for header in headers], counts) == 1
+        at = _per_record([header.max_timestamp for header in headers], counts)
+        timestamps = np.where(appended, at, timestamps)
+        types[appended] = 1
+    return _microseconds(timestamps), types
+
+
+def _microseconds(times_ms: Integers) -> Integers:
+    # A producer may write any int64; beyond the range of microseconds only the sign survives.
+    return np.clip(times_ms, -_MAX_TIMESTAMP_MS, _MAX_TIMESTAMP_MS) * 1000
+
+
+def _headers(octets: Octets, cursor: Integers, ends: Integers) -> pa.Array:
+    """One list per record. Round n decodes the n-th header of all records that have one."""
+    if (cursor >= ends).any():
+        raise CorruptData("a record ends before its fields do")
+    counts, cursor = varints(octets, cursor)
+    if (counts < 0).any() or (counts > (ends - cursor) // 2).any():
+        raise CorruptData("a record claims more headers than it has room for")
+    rows: list[Integers] = []
+    keys: list[Blobs] = []
+    values: list[Blobs] = []
+    having = np.flatnonzero(counts)
+    cursor, ends = cursor[having], ends[having]
+    while having.size:
+        key, cursor = read_blobs(octets, cursor, ends)
+        if (key.lengths < 0).any():
+            raise CorruptData("a header has no key")
+        value, cursor = read_blobs(octets, cursor, ends)
+        rows.append(having)
+        keys.append(key)
+        values.append(value)
+        more = counts[having] > len(rows)
+        having, cursor, ends = having[more], cursor[more], ends[more]
+    return _lists(counts, _header_structs(octets, rows, keys, values))
+
+
+def _header_structs(
+    octets: Octets, rows: list[Integers], keys: list[Blobs], values: list[Blobs]
+) -> pa.Array:
+    """All headers in the order of their records; the stable sort keeps each record's own order."""
+    if not rows:
+        return pa.array([], _HEADER)
+    order = np.argsort(np.concatenate(rows), kind="stable")
+    columns = []
+    for blobs in (keys, values):
+        positions = np.concatenate([blob.positions for blob in blobs])[order]
+        lengths = np.concatenate([blob.lengths for blob in blobs])[order]
+        columns.append(binary(octets, Blobs(positions, lengths)))
+    return pa.StructArray.from_arrays([_text(columns[0]), columns[1]], fields=list(_HEADER))
+
+
+def _text(keys: pa.Array) -> pa.Array:
+    try:
+        return keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        # Brokers do not look into headers, so a key may be any bytes. One producer's mistake must
+        # not stop every job that reads the topic: decode as Java's clients do.
+        return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
+
+
+def _lists(counts: Integers, structs: pa.Array) -> pa.Array:
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    absent = pa.array(counts == 0)
+    return pa.ListArray.from_arrays(pa.array(offsets), structs, mask=absent)
+
+
+def _decode_legacy(
+    view: memoryview, position: int, header: BatchHeader, within: range, with_headers: bool
+) -> Iterator[Columns]:
+    """Messages of magic 0 and 1, one by one: they are read from old directories only."""
+    records = [each for each in records_of(view, position, header) if each.offset in within]
+    if records:
+        yield _columns_of(records, with_headers)
+
+
+def _columns_of(records: list[Record], with_headers: bool) -> Columns:
+    times = np.array([record.timestamp for record in records], np.int64)
+    return Columns(
+        keys=pa.array([record.key for record in records], pa.binary()),
+        values=pa.array([record.value for record in records], pa.binary()),
+        offsets=pa.array([record.offset for record in records], pa.int64()),
+        timestamps=pa.array(_microseconds(times)).cast(_TIMESTAMP),
+        timestamp_types=pa.array([record.timestamp_type for record in records], pa.int32()),
+        headers=pa.nulls(len(records), pa.list_(_HEADER)) if with_headers else None,
+    )

@@ -1,0 +1,203 @@
+"""Fields of many records at once: numpy over one buffer (`octets`) and arrays of positions.
+
+Owns the walk that finds where records begin, varints and byte strings at given positions, and the
+copy of byte strings into an Arrow column. The buffer ends in `PADDING`, so that a read just past
+the last record stays inside of it. Whatever the bytes are, the outcome is arrays or `CorruptData`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+
+from barnabas.errors import CorruptData
+
+Integers = npt.NDArray[np.int64]
+Octets = npt.NDArray[np.uint8]
+
+PADDING = bytes(16)
+_RUN = 32  # an equal-sized run shorter than this is cheaper to walk
+_WALK = 512
+
+
+def record_starts(data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> Integers:
+    """Positions of all records of consecutive batches: `counts[i]` of them in `sizes[i]` octets.
+
+    The batches are walked as one, since equal runs go on from one into the next; that each is
+    filled by its records exactly is checked afterwards. Raises `CorruptData`.
+    """
+    end, left = sum(sizes), sum(counts)
+    pieces: list[Integers] = []
+    position = 0
+    while left:
+        run = _equal_run(data, position, end, left) if left >= _RUN else 0
+        if run >= _RUN:
+            stride = _length(data, position)
+            pieces.append(position + stride * np.arange(run, dtype=np.int64))
+            position += stride * run
+        else:
+            run = min(left, _WALK)
+            walked, position = _walk(data, position, run)
+            pieces.append(np.array(walked, np.int64))
+        left -= run
+    starts = np.concatenate([*pieces, [position]])
+    filled = starts[np.cumsum(counts)] == np.cumsum(sizes)
+    if position != end or not filled.all():
+        raise CorruptData("a batch is not filled by its records")
+    return starts[:-1]
+
+
+def _equal_run(data: bytes, position: int, end: int, limit: int) -> int:
+    """How many records from `position` on, `limit` at most, have one length.
+
+    Records of one length start with the same varint, so comparing those octets at a fixed stride
+    proves each next start by the one before it. On bytes, not on an array: most runs are short
+    (a batch's offset deltas take a second octet from 64 on), and numpy's calls are not.
+    """
+    stride = _length(data, position)
+    limit = min(limit, (end - position) // stride)
+    prefix = [data[position : position + 1]]
+    while prefix[-1] >= b"\x80":
+        prefix.append(data[position + len(prefix) : position + len(prefix) + 1])
+    run, window = 0, _RUN
+    while run < limit:
+        at = position + run * stride
+        window = min(window * 4, limit - run)
+        same = window
+        for index, octet in enumerate(prefix):
+            column = data[at + index : at + index + stride * (window - 1) + 1 : stride]
+            same = min(same, window - len(column.lstrip(octet)))
+        run += same
+        if same < window:
+            break
+    return run
+
+
+def _walk(data: bytes, position: int, count: int) -> tuple[list[int], int]:
+    """`count` record starts from `position` on, and the position after the last of them."""
+    starts: list[int] = []
+    append = starts.append
+    try:
+        for _ in range(count):
+            append(position)
+            low = data[position]
+            if low < 0x80:
+                position += 1 + (low >> 1)
+            elif (high := data[position + 1]) < 0x80:
+                position += 2 + ((low & 0x7F | high << 7) >> 1)
+            else:
+                position += _length(data, position)
+    except IndexError:
+        raise CorruptData("a record reaches beyond its batch") from None
+    return starts, position
+
+
+def _length(data: bytes, position: int) -> int:
+    """Octets of the record at `position`, its length varint included."""
+    zigzag = shift = 0
+    for octet in data[position : position + 5]:
+        zigzag |= (octet & 0x7F) << shift
+        shift += 7
+        if octet < 0x80:
+            return (zigzag >> 1) + shift // 7
+    raise CorruptData("a record's length has no end")
+
+
+def varints(octets: Octets, positions: Integers) -> tuple[Integers, Integers]:
+    """Zigzag varints that begin at `positions`, and the positions after them."""
+    octet = octets.take(positions)
+    small = octet.view(np.int8)  # nearly all are one octet long: decode them as such first
+    values = ((small >> 1) ^ -(small & 1)).astype(np.int64)
+    after = positions + 1
+    longer = np.flatnonzero(small < 0)
+    if longer.size:
+        values[longer], after[longer] = _long_varints(octets, octet[longer], after[longer])
+    return values, after
+
+
+def _long_varints(octets: Octets, first: Octets, after: Integers) -> tuple[Integers, Integers]:
+    """Varints whose `first` octet says that more follow, at `after`."""
+    zigzag = (first & 0x7F).astype(np.uint64)
+    longer = np.arange(first.size)
+    shift = 7
+    while longer.size:
+        if shift > 63:
+            raise CorruptData("a varint is longer than ten octets")
+        at = after[longer]
+        if at.max() >= octets.size:
+            raise CorruptData("a varint reaches beyond the batch")
+        octet = octets.take(at)
+        zigzag[longer] |= (octet & 0x7F).astype(np.uint64) << np.uint64(shift)
+        after[longer] = at + 1
+        longer = longer[octet >= 0x80]
+        shift += 7
+    values = (zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64)
+    return values, after
+
+
+class Blobs(NamedTuple):
+    """Where byte strings lie; a length of -1 is a null."""
+
+    positions: Integers
+    lengths: Integers
+
+
+def read_blobs(octets: Octets, cursor: Integers, ends: Integers) -> tuple[Blobs, Integers]:
+    """Length-prefixed byte strings that begin at `cursor`, and the positions after them."""
+    if (cursor >= ends).any():
+        raise CorruptData("a record ends before its fields do")
+    lengths, positions = varints(octets, cursor)
+    after = positions + np.maximum(lengths, 0)
+    if (lengths < -1).any() or (lengths > ends - positions).any():
+        raise CorruptData("a field reaches beyond its record")
+    return Blobs(positions, lengths), after
+
+
+def binary(octets: Octets, blobs: Blobs) -> pa.Array:
+    width = int(blobs.lengths[0])
+    if (blobs.lengths != width).any():
+        return _binary_of_any_width(octets, blobs)
+    if width < 0:
+        return pa.nulls(blobs.lengths.size, pa.binary())
+    return _binary_of_one_width(octets, blobs.positions, width)
+
+
+def _binary_of_one_width(octets: Octets, positions: Integers, width: int) -> pa.Array:
+    """Gathers items of `width` octets: numpy copies each with one memmove."""
+    count = positions.size
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
+    items = np.zeros(0, np.uint8)
+    if width:
+        overlapping = np.ndarray((octets.size - width + 1,), f"V{width}", octets, strides=(1,))
+        items = overlapping[positions].view(np.uint8)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(items)]
+    return pa.Array.from_buffers(pa.binary(), count, buffers)
+
+
+# Arrow's view of a byte string, 16 octets, copied by its cast to `binary` in C:
+#     length <= 12:  int32 length | the octets themselves, padded with zeros
+#     longer:        int32 length | first four octets | int32 buffer | int32 position in it
+_INLINE_BYTES = 12
+_VIEW = np.dtype([("length", "<i4"), ("prefix", "V4"), ("buffer", "<i4"), ("position", "<i4")])
+_INLINE_VIEW = np.dtype([("length", "<i4"), ("inline", f"V{_INLINE_BYTES}")])
+
+
+def _binary_of_any_width(octets: Octets, blobs: Blobs) -> pa.Array:
+    present = blobs.lengths >= 0
+    positions = np.where(present, blobs.positions, 0)
+    views = np.zeros(positions.size, _VIEW)
+    views["length"] = np.maximum(blobs.lengths, 0)
+    overlapping = np.ndarray(
+        (octets.size - _INLINE_BYTES + 1,), f"V{_INLINE_BYTES}", octets, strides=(1,)
+    )
+    views.view(_INLINE_VIEW)["inline"] = overlapping[positions]
+    longer = blobs.lengths > _INLINE_BYTES
+    views["buffer"][longer] = 0
+    views["position"][longer] = positions[longer]
+    validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    buffers = [validity, pa.py_buffer(views.view(np.uint8)), pa.py_buffer(octets)]
+    return pa.Array.from_buffers(pa.binary_view(), positions.size, buffers).cast(pa.binary())

@@ -1,0 +1,109 @@
+"""Messages of magic 0 and 1, which only old log directories still hold (formats before KIP-98).
+
+    offset int64 | size int32 | crc uint32 | magic int8 | attributes int8
+    | [magic 1: timestamp int64] | key length int32, key | value length int32, value
+
+A compressed message's value is a set of messages, in magic 0 with absolute offsets, in magic 1
+(KIP-31) with offsets relative to the first, and the wrapper carries the offset of the last. They
+are read here and never written.
+
+LZ4 in magic 0 has a wrong checksum in its frame header: Kafka then hashed the frame's magic number
+as well, and must do so for ever. It is set right before the frame is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct, error
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import BatchHeader, iterate_batches
+from barnabas.records.compression import LZ4, NONE, decompress
+from barnabas.records.crc32c import Buffer
+
+_INT32 = Struct(">i")
+_KEY_AT = (18, 26)  # by magic
+_LZ4_DESCRIPTOR_AT = 4
+
+Message = tuple[int, int, bytes | None, bytes | None]
+"""Offset, timestamp (-1 in magic 0), key, value."""
+
+
+def iterate_messages(
+    buffer: Buffer, position: int, header: BatchHeader, limit_bytes: int
+) -> Iterator[Message]:
+    """The messages of the one at `position`: itself, or those that it wraps. CorruptData."""
+    key, value = _key_and_value(buffer, position, header)
+    if header.codec == NONE:
+        yield header.last_offset, header.max_timestamp, key, value
+        return
+    if value is None:
+        raise CorruptData(f"the wrapper at offset {header.last_offset} wraps nothing")
+    if header.codec == LZ4 and header.magic == 0:
+        value = _with_right_checksum(value)
+    inner = decompress(header.codec, value, limit_bytes)
+    found = list(iterate_batches(inner))
+    if not found:
+        raise CorruptData(f"the wrapper at offset {header.last_offset} wraps nothing")
+    # Relative offsets count up to the wrapper's; those of magic 0 are absolute already.
+    base = header.last_offset - found[-1][1].last_offset if header.magic == 1 else 0
+    for at, message in found:
+        if message.codec != NONE or message.magic != header.magic:
+            raise CorruptData(f"a message inside the wrapper at {header.last_offset} is wrapped")
+        key, value = _key_and_value(inner, at, message)
+        # Under log-append time the broker stamped the wrapper only.
+        stamped = header if header.has_log_append_time else message
+        yield base + message.last_offset, stamped.max_timestamp, key, value
+
+
+def _key_and_value(
+    buffer: Buffer, position: int, header: BatchHeader
+) -> tuple[bytes | None, bytes | None]:
+    end = position + header.size_bytes
+    key, at = _nullable_bytes(buffer, position + _KEY_AT[header.magic], end)
+    value, at = _nullable_bytes(buffer, at, end)
+    if at != end:
+        raise CorruptData(f"the message at offset {header.last_offset} does not fill its size")
+    return key, value
+
+
+def _nullable_bytes(buffer: Buffer, at: int, end: int) -> tuple[bytes | None, int]:
+    try:
+        (size,) = _INT32.unpack_from(buffer, at)
+    except error as cause:
+        raise CorruptData("a message's field is cut") from cause
+    at += _INT32.size
+    if size == -1:
+        return None, at
+    if not 0 <= size <= end - at:
+        raise CorruptData(f"a field of {size} bytes in {end - at}")
+    return bytes(buffer[at : at + size]), at + size
+
+
+def _with_right_checksum(frame: bytes) -> bytes:
+    """An LZ4 frame with the header checksum that its format asks for."""
+    if len(frame) < _LZ4_DESCRIPTOR_AT + 2:
+        raise CorruptData("an lz4 frame is cut")
+    flags = frame[_LZ4_DESCRIPTOR_AT]
+    end = _LZ4_DESCRIPTOR_AT + 2 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
+    checksum = _xxh32(frame[_LZ4_DESCRIPTOR_AT:end]) >> 8 & 0xFF
+    return frame[:end] + bytes((checksum,)) + frame[end + 1 :]
+
+
+def _xxh32(data: bytes) -> int:
+    """xxHash of fewer than sixteen bytes with seed 0, as published."""
+    mask = 0xFFFFFFFF
+    state = 374761393 + len(data)
+    words = len(data) // 4 * 4
+    for at in range(0, words, 4):
+        state += int.from_bytes(data[at : at + 4], "little") * 3266489917
+        state = _rotate(state & mask, 17) * 668265263 & mask
+    for byte in data[words:]:
+        state = _rotate(state + byte * 374761393 & mask, 11) * 2654435761 & mask
+    state = (state ^ state >> 15) * 2246822519 & mask
+    state = (state ^ state >> 13) * 3266489917 & mask
+    return state ^ state >> 16
+
+
+def _rotate(word: int, bits: int) -> int:
+    return (word << bits | word >> 32 - bits) & 0xFFFFFFFF

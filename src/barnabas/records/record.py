@@ -1,0 +1,294 @@
+"""Records: building a batch of them, and walking those of a fetch.
+
+    length varint | attributes int8 (0) | timestamp delta varlong | offset delta varint
+    | key length varint (-1: null), key | value length varint (-1: null), value
+    | header count varint | per header: key length varint, key, value length varint (-1), value
+
+All of a batch's records are one compressed stream if it has a codec. Under log-append time every
+record has the batch's max timestamp, whatever its delta says.
+
+Whatever bytes are walked, the outcome is records or `CorruptData`, nothing else. What a record
+means (control records, aborted transactions) is not looked at, except that control batches, which
+hold no records for users, are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import (
+    HEADER_BYTES,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    BatchHeader,
+    iterate_batches,
+    seal,
+    verify_crc,
+)
+from barnabas.records.compression import NONE, compress, decompress
+from barnabas.records.crc32c import Buffer
+from barnabas.records.legacy import iterate_messages
+from barnabas.records.varint import append_varint, read_varint
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+CREATE_TIME, LOG_APPEND_TIME_TYPE = 0, 1
+
+DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
+"""What one batch may decompress to, unless the reader says otherwise."""
+
+_MIN_RECORD_BYTES = 7
+_MAX_RECORD_OVERHEAD_BYTES = 21  # length, attributes, deltas, key and value length, header count
+
+
+class Record(NamedTuple):
+    """One record as it was stored."""
+
+    offset: int
+    timestamp: int
+    """ms since the epoch; -1 if it has none."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_type: int = CREATE_TIME
+
+
+_new_record = tuple.__new__
+
+
+class BatchBuilder:
+    """Collects records and makes one batch of them.
+
+    The producer's fields may be set until `build`, since an idempotent producer gives a batch its
+    sequence only when it is sent. `build` may be called again, after more records too.
+    """
+
+    __slots__ = (
+        "_base_timestamp",
+        "_body",
+        "_max_timestamp",
+        "base_sequence",
+        "codec",
+        "is_transactional",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+    )
+
+    def __init__(
+        self,
+        codec: int = NONE,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        is_transactional: bool = False,
+    ) -> None:
+        self.codec = codec
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.is_transactional = is_transactional
+        self.record_count = 0
+        self._body = bytearray()
+        self._base_timestamp = self._max_timestamp = NO_TIMESTAMP
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the batch before compression."""
+        return HEADER_BYTES + len(self._body)
+
+    @property
+    def body(self) -> bytes:
+        """The records alone, uncompressed."""
+        return bytes(self._body)
+
+    def append(
+        self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers = ()
+    ) -> int:
+        """Add a record; returns the new `size_bytes`."""
+        if self.record_count == 0:
+            self._base_timestamp = self._max_timestamp = timestamp_ms
+        elif timestamp_ms > self._max_timestamp:
+            self._max_timestamp = timestamp_ms
+        record = bytearray(1)  # attributes
+        append_varint(record, timestamp_ms - self._base_timestamp)
+        append_varint(record, self.record_count)
+        _append_nullable(record, key)
+        _append_nullable(record, value)
+        append_varint(record, len(headers))
+        for name, content in headers:
+            _append_nullable(record, name.encode())
+            _append_nullable(record, content)
+        append_varint(self._body, len(record))
+        self._body += record
+        self.record_count += 1
+        return HEADER_BYTES + len(self._body)
+
+    def build(self, base_offset: int = 0) -> bytes:
+        """The batch. Its leader epoch is -1: the leader that appends it fills it in."""
+        body = self._body if self.codec == NONE else compress(self.codec, self._body)
+        header = BatchHeader(
+            base_offset=base_offset,
+            batch_length=0,
+            partition_leader_epoch=NO_LEADER_EPOCH,
+            magic=2,
+            crc=0,
+            attributes=self.codec | (TRANSACTIONAL if self.is_transactional else 0),
+            last_offset_delta=max(0, self.record_count - 1),
+            base_timestamp=self._base_timestamp,
+            max_timestamp=self._max_timestamp,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            record_count=self.record_count,
+        )
+        return seal(header, body)
+
+
+def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
+    """The most bytes that `append` of this record can add before compression."""
+    bound = _MAX_RECORD_OVERHEAD_BYTES + 10 + len(key or b"") + len(value or b"")
+    for name, content in headers:
+        bound += 10 + len(name.encode()) + len(content or b"")
+    return bound
+
+
+def _append_nullable(buffer: bytearray, data: bytes | None) -> None:
+    if data is None:
+        buffer.append(1)  # the varint of -1
+        return
+    size = len(data)
+    if size < 64:
+        buffer.append(size << 1)
+    else:
+        append_varint(buffer, size)
+    buffer += data
+
+
+def iterate_records(
+    batches: Buffer, *, check_crc: bool = True, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> Iterator[Record]:
+    """The records of concatenated batches of any magic, in order.
+
+    A torn batch at the end, as a fetch answer may have, is left out; control batches are skipped.
+    A batch that fails its checksum, or decompresses to more than `limit_bytes`: CorruptData.
+    """
+    for position, header in iterate_batches(batches):
+        if check_crc and not verify_crc(batches, position, header):
+            raise CorruptData(f"the batch at offset {header.base_offset} fails its checksum")
+        if not header.is_control:
+            yield from records_of(batches, position, header, limit_bytes)
+
+
+def records_of(
+    batches: Buffer, position: int, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> Iterator[Record]:
+    """The records of the one batch at `position`, control records too; CorruptData."""
+    if header.magic != 2:
+        kind = LOG_APPEND_TIME_TYPE if header.has_log_append_time else CREATE_TIME
+        for message in iterate_messages(batches, position, header, limit_bytes):
+            yield Record(*message, (), kind)
+        return
+    body = memoryview(batches)[position + HEADER_BYTES : position + header.size_bytes]
+    if header.codec == NONE:
+        plain = bytes(body)
+    else:
+        plain = decompress(header.codec, body, limit_bytes)
+    if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(plain):
+        raise CorruptData(
+            f"the batch at offset {header.base_offset} claims {header.record_count} records "
+            f"in {len(plain)} bytes"
+        )
+    try:
+        yield from _walk(header, plain)
+    except IndexError as cause:
+        raise CorruptData(f"a record of the batch at {header.base_offset} is cut") from cause
+
+
+def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
+    """Decode `record_count` records that must fill `data`.
+
+    The varints that are nearly always one byte are read in place: a call costs more than all else
+    here. A slice beyond the end is short and raises nothing, but then the position cannot meet the
+    record's end, and that is checked once per record.
+    """
+    base_offset = header.base_offset
+    base_timestamp = header.base_timestamp
+    stamped = header.has_log_append_time
+    kind = LOG_APPEND_TIME_TYPE if stamped else CREATE_TIME
+    max_timestamp = header.max_timestamp
+    total = len(data)
+    at = 0
+    for _ in range(header.record_count):
+        size, at = read_varint(data, at)
+        end = at + size
+        if not at < end <= total:
+            raise CorruptData(f"a record of {size} bytes in {total - at}")
+        timestamp, at = read_varint(data, at + 1)
+        offset, at = read_varint(data, at)
+        byte = data[at]
+        if byte < 0x80 and not byte & 1:
+            size, at = byte >> 1, at + 1
+        else:
+            size, at = read_varint(data, at)
+        if size < 0:
+            key = None
+        else:
+            key = data[at : at + size]
+            at += size
+        byte = data[at]
+        if byte < 0x80 and not byte & 1:
+            size, at = byte >> 1, at + 1
+        else:
+            size, at = read_varint(data, at)
+        if size < 0:
+            value = None
+        else:
+            value = data[at : at + size]
+            at += size
+        headers: tuple[tuple[str, bytes | None], ...] = ()
+        if data[at]:
+            headers, at = _headers(data, at)
+        else:
+            at += 1
+        if at != end:
+            raise CorruptData(f"the record at offset {base_offset + offset} does not fill its size")
+        yield _new_record(
+            Record,
+            (
+                base_offset + offset,
+                max_timestamp if stamped else base_timestamp + timestamp,
+                key,
+                value,
+                headers,
+                kind,
+            ),
+        )
+    if at != total:
+        raise CorruptData(f"the batch at offset {base_offset} has bytes behind its records")
+
+
+def _headers(data: bytes, at: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    count, at = read_varint(data, at)
+    if not 0 <= count <= len(data) - at:
+        raise CorruptData(f"{count} headers in {len(data) - at} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        size, at = read_varint(data, at)
+        if size < 0:
+            raise CorruptData("a header's key is null")
+        name = data[at : at + size].decode("utf-8", "replace")  # as Java's clients do
+        at += size
+        size, at = read_varint(data, at)
+        if size < 0:
+            headers.append((name, None))
+        else:
+            headers.append((name, data[at : at + size]))
+            at += size
+    return tuple(headers), at

@@ -1,0 +1,35 @@
+"""Zigzag varints, the integers inside a record (KIP-98, as in protocol buffers).
+
+Seven bits per byte, the lowest first, the top bit set on all bytes but the last; the sign is in
+bit 0, so that small numbers of either sign are short: 0, -1, 1, -2 are 0, 1, 2, 3.
+"""
+
+from __future__ import annotations
+
+from barnabas.errors import CorruptData
+from barnabas.records.crc32c import Buffer
+
+_MAX_SHIFT = 63  # ten bytes hold 64 bits
+
+
+def read_varint(data: Buffer, position: int) -> tuple[int, int]:
+    """The number at `position` and the position after it; IndexError beyond the end."""
+    shift = raw = 0
+    while True:
+        byte = data[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), position
+        shift += 7
+        if shift > _MAX_SHIFT:
+            raise CorruptData("a varint is longer than ten bytes")
+
+
+def append_varint(buffer: bytearray, number: int) -> None:
+    """Write a number of at most 64 bits."""
+    raw = (number << 1) ^ (number >> 63)
+    while raw > 0x7F:
+        buffer.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    buffer.append(raw)

@@ -1,0 +1,72 @@
+"""Small text files that are replaced as a whole: the checkpoints.
+
+    0                       version
+    2                       number of entries
+    test 0 4711             <topic> <partition> <offset>, in `leader-epoch-checkpoint`
+    test 1 815              <epoch> <start offset>
+
+A reader finds the old text or the new one, never a mixture: the new one is written beside it, made
+durable, and renamed over it. An empty file and a missing one have no entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from barnabas.errors import CorruptData
+from barnabas.storage.files import Files
+from barnabas.types import TopicPartition
+
+_VERSION = "0"
+
+
+def replace_file(files: Files, path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Put `data` at `path` atomically; without `sync` a power cut may undo or empty it."""
+    temporary = path.with_name(path.name + ".tmp")
+    files.write(temporary, data, sync=sync)
+    files.replace(temporary, path)
+    if sync:
+        files.sync(path.parent)
+
+
+def encode_entries(entries: Iterable[tuple[object, ...]]) -> bytes:
+    """The text of a checkpoint with one line per entry."""
+    lines = [" ".join(map(str, entry)) for entry in entries]
+    return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
+
+
+def read_entries(files: Files, path: Path) -> list[list[str]]:
+    """The words of each line; CorruptData names what is wrong with the file."""
+    try:
+        text = files.read(path).decode()
+    except FileNotFoundError:
+        return []
+    except UnicodeDecodeError as cause:
+        raise CorruptData(f"{path} is not text") from cause
+    if not text:
+        return []
+    version, *rest = text.rstrip("\n").split("\n")
+    if version.strip() != _VERSION:
+        raise CorruptData(f"{path} has the unknown version {version!r}")
+    count, *lines = rest or [""]
+    if not count.strip().isdecimal() or int(count) != len(lines):
+        raise CorruptData(f"{path} promises {count!r} entries and has {len(lines)}")
+    return [line.split() for line in lines]
+
+
+def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
+    """A checkpoint of one offset per partition."""
+    offsets = {}
+    for words in read_entries(files, path):
+        try:
+            topic, partition, offset = words
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError as cause:
+            raise CorruptData(f"{path} has the malformed line {' '.join(words)!r}") from cause
+    return offsets
+
+
+def write_offsets(files: Files, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    entries = [(name.topic, name.partition, offset) for name, offset in offsets.items()]
+    replace_file(files, path, encode_entries(entries))

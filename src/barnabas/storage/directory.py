@@ -1,0 +1,180 @@
+"""One directory of `log.dirs`: who owns it, how it was left, and its checkpoints.
+
+    .lock                               held while a broker runs on it
+    meta.properties                     version=0, broker.id, cluster.id
+    .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}; only after a clean stop
+    recovery-point-offset-checkpoint    up to where each partition is on disk for sure
+    replication-offset-checkpoint       high watermarks
+    log-start-offset-checkpoint         where each partition begins, if not with its first segment
+    cleaner-offset-checkpoint           up to where each compacted partition is clean
+    <topic>-<partition>/                a replica
+    <topic>-<partition>.<32 hex>-delete/     one that was deleted and is about to go
+
+Invariant: the marker of a clean stop exists only while nothing in the directory has changed since
+that stop. It is removed, durably, before the first log is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.config import parse_properties
+from barnabas.errors import ConfigError
+from barnabas.storage.checkpoint import encode_entries, read_offsets, replace_file, write_offsets
+from barnabas.storage.files import Files, Lock
+from barnabas.types import TopicPartition
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+CLEANER = "cleaner-offset-checkpoint"
+
+_LOCK = ".lock"
+_META = "meta.properties"
+_CLEAN_MARKER = ".kafka_cleanshutdown"
+_CLEAN_MARKER_TEXT = b'{"version":0,"brokerEpoch":-1}'
+_KRAFT_LOG = "__cluster_metadata-0"
+_NOT_OURS = frozenset({"remote-log-index-cache", "lost+found"})
+_DELETED_SUFFIX = "-delete"
+_SET_ASIDE_SUFFIXES = ("-stray", "-future")
+_MAX_NAME = 255
+
+
+class LogDirectory:
+    """A log directory that this broker holds."""
+
+    __slots__ = ("_files", "_lock", "_written", "cluster_id", "path", "was_clean")
+
+    def __init__(self, files: Files, path: Path, broker_id: int) -> None:
+        """Take the directory, making it if need be; ConfigError says why it cannot be had."""
+        self.path = path
+        self._files = files
+        self._written: dict[str, Mapping[TopicPartition, int]] = {}
+        try:
+            files.make_directory(path)
+            self._lock: Lock = files.lock(path / _LOCK)
+        except BlockingIOError as cause:
+            raise ConfigError(
+                f"log directory {path} is locked by another broker; stop that one, or give this "
+                "one a directory of its own in log.dirs"
+            ) from cause
+        except OSError as cause:
+            raise ConfigError(
+                f"log directory {path} cannot be written: {cause.strerror}; change its owner, or "
+                "name another one in log.dirs"
+            ) from cause
+        try:
+            self.cluster_id = self._read_meta(broker_id)
+            self.was_clean = any(entry.name == _CLEAN_MARKER for entry in files.list(path))
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _read_meta(self, broker_id: int) -> str | None:
+        """The cluster that the directory belongs to, if to any."""
+        names = {entry.name for entry in self._files.list(self.path)}
+        if _META not in names:
+            meta = {}
+        else:
+            meta = dict(parse_properties(self._files.read(self.path / _META).decode()))
+        if _KRAFT_LOG in names or meta.get("version") == "1":
+            raise ConfigError(
+                f"log directory {self.path} was written by Kafka in KRaft mode, which this broker "
+                "cannot read; name another one in log.dirs"
+            )
+        owner = meta.get("broker.id", str(broker_id))
+        if owner != str(broker_id):
+            raise ConfigError(
+                f"log directory {self.path} belongs to broker.id {owner}, and this broker has "
+                f"broker.id {broker_id}; set broker.id={owner}, or name another one in log.dirs"
+            )
+        return meta.get("cluster.id")
+
+    def join(self, broker_id: int, cluster_id: str) -> None:
+        """Belong to this broker and cluster from now on; ConfigError if it is another's."""
+        if self.cluster_id == cluster_id:
+            return
+        if self.cluster_id is not None:
+            raise ConfigError(
+                f"log directory {self.path} belongs to the cluster {self.cluster_id}, and this "
+                f"broker is in {cluster_id}; name another one in log.dirs"
+            )
+        text = f"#\nversion=0\nbroker.id={broker_id}\ncluster.id={cluster_id}\n"
+        replace_file(self._files, self.path / _META, text.encode())
+        self.cluster_id = cluster_id
+
+    # --- clean or not ----------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """From here on a crash is a crash."""
+        if self.was_clean:
+            self._files.remove(self.path / _CLEAN_MARKER)
+            self._files.sync(self.path)
+        names = {entry.name for entry in self._files.list(self.path)}
+        for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):
+            if name not in names:
+                replace_file(self._files, self.path / name, encode_entries(()), sync=False)
+
+    def mark_clean(self) -> None:
+        """The last act of a clean stop."""
+        replace_file(self._files, self.path / _CLEAN_MARKER, _CLEAN_MARKER_TEXT)
+
+    def release(self) -> None:
+        self._lock.release()
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        offsets = read_offsets(self._files, self.path / name)
+        self._written[name] = dict(offsets)
+        return offsets
+
+    def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Durable when it returns; an idle broker does not touch its disk."""
+        if self._written.get(name) != offsets:
+            write_offsets(self._files, self.path / name, offsets)
+            self._written[name] = offsets
+
+    # --- partitions ------------------------------------------------------------------------------
+
+    def partitions(self) -> list[TopicPartition]:
+        """The replicas in it; ConfigError for a directory that is none."""
+        found = []
+        for entry in self._files.list(self.path):
+            if (
+                entry.is_directory
+                and entry.name not in _NOT_OURS
+                and not entry.name.endswith((_DELETED_SUFFIX, *_SET_ASIDE_SUFFIXES))
+            ):
+                found.append(self._parse(entry.name))
+        return found
+
+    def _parse(self, name: str) -> TopicPartition:
+        topic, _, partition = name.rpartition("-")
+        if not topic or not partition.isascii() or not partition.isdecimal():
+            raise ConfigError(
+                f"{self.path / name} is not called <topic>-<partition>; a log directory may have "
+                "no other directories, so move it elsewhere"
+            )
+        return TopicPartition(topic, int(partition))
+
+    def path_of(self, topic_partition: TopicPartition) -> Path:
+        return self.path / str(topic_partition)
+
+    def set_aside(self, topic_partition: TopicPartition, unique: bytes) -> None:
+        """Rename a replica that was deleted, at once and atomically; `purge` removes it.
+
+        `unique` (16 bytes) keeps two topics of one name apart.
+        """
+        suffix = f"-{topic_partition.partition}.{unique.hex()}{_DELETED_SUFFIX}"
+        target = self.path / (topic_partition.topic[: _MAX_NAME - len(suffix)] + suffix)
+        if any(entry.name == target.name for entry in self._files.list(self.path)):
+            self._files.remove_directory(target)
+        self._files.replace(self.path_of(topic_partition), target)
+
+    def purge(self) -> None:
+        """Remove the replicas that were set aside, now or before a crash; takes time."""
+        for entry in self._files.list(self.path):
+            if entry.is_directory and entry.name.endswith(_DELETED_SUFFIX):
+                self._files.remove_directory(self.path / entry.name)

@@ -1,0 +1,230 @@
+"""Every operating-system call on data: the files seam, one of the four.
+
+Owns how bytes reach a disk: full writes, fsync of files and of the directories that name them, the
+lock of a log directory. Above this module nobody calls `os` on data, so a simulated disk, with torn
+writes and lost pages, is a matter of replacing `OsFiles`.
+
+What the seam does not promise is what a disk does not: that bytes are there after a power cut
+before `sync` returned, or that two of them arrive in the order in which they were written.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from struct import pack
+from typing import NamedTuple, Protocol
+
+from barnabas.types import SharedFile
+
+Bytes = bytes | bytearray | memoryview
+
+
+class Entry(NamedTuple):
+    """What a directory lists."""
+
+    name: str
+    is_directory: bool
+    size_bytes: int
+
+
+class File(SharedFile, Protocol):
+    """An open file; the opener holds one reference and gives it back with `release`."""
+
+    def write(self, position: int, data: Bytes) -> None:
+        """All of `data`, at `position`. After an OSError any part of it may be there."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def size(self) -> int: ...
+
+
+class Lock(Protocol):
+    """Held until `release`, or until the process ends, however it ends."""
+
+    def release(self) -> None: ...
+
+
+class Files(Protocol):
+    """The disk. Everything raises OSError."""
+
+    def open(self, path: Path, *, create: bool = False) -> File: ...
+
+    def read(self, path: Path) -> bytes:
+        """A whole small file; FileNotFoundError if there is none."""
+        ...
+
+    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
+        """A whole small file, not atomically; with `sync` its bytes, not its name, are safe."""
+        ...
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Rename a file or a directory, atomically; a file at `target` is gone."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """A file; nothing happens if there is none."""
+        ...
+
+    def make_directory(self, path: Path) -> None:
+        """With its parents; nothing happens if it is there."""
+        ...
+
+    def remove_directory(self, path: Path) -> None:
+        """With all that is in it."""
+        ...
+
+    def list(self, path: Path) -> list[Entry]:
+        """In the order of names, so that every run walks a directory alike."""
+        ...
+
+    def sync(self, path: Path) -> None:
+        """Make a file's bytes, or a directory's names, survive a power cut."""
+        ...
+
+    def lock(self, path: Path) -> Lock:
+        """An exclusive lock on a file; BlockingIOError if another holds it."""
+        ...
+
+
+class OsFile:
+    """A descriptor and the number of those who hold it."""
+
+    __slots__ = ("_descriptor", "_holders")
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._holders = 1
+
+    def acquire(self) -> None:
+        assert self._holders > 0, "the file is closed"
+        self._holders += 1
+
+    def release(self) -> None:
+        assert self._holders > 0, "released more often than acquired"
+        self._holders -= 1
+        if self._holders == 0:
+            os.close(self._descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def pread(self, size: int, position: int) -> bytes:
+        return os.pread(self._descriptor, size, position)
+
+    def write(self, position: int, data: Bytes) -> None:
+        written = os.pwrite(self._descriptor, data, position)
+        if written != len(data):
+            # A signal, or a disk that is nearly full; the next call tells which.
+            rest = memoryview(data)[written:]
+            while rest:
+                position += written
+                written = os.pwrite(self._descriptor, rest, position)
+                rest = rest[written:]
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+
+class OsFiles:
+    """The machine's own disk."""
+
+    __slots__ = ()
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return OsFile(os.open(path, flags, 0o644))
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
+
+    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            if sync:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def replace(self, source: Path, target: Path) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def make_directory(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def remove_directory(self, path: Path) -> None:
+        for entry in self.list(path):
+            if entry.is_directory:
+                self.remove_directory(path / entry.name)
+            else:
+                self.remove(path / entry.name)
+        path.rmdir()
+
+    def list(self, path: Path) -> list[Entry]:
+        with os.scandir(path) as entries:
+            found = []
+            for entry in entries:
+                is_directory = entry.is_dir()
+                size = 0 if is_directory else entry.stat().st_size
+                found.append(Entry(entry.name, is_directory, size))
+        return sorted(found)
+
+    def sync(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: Path) -> Lock:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            _lock(descriptor)
+        except OSError as cause:
+            os.close(descriptor)
+            if cause.errno in (errno.EACCES, errno.EAGAIN):
+                raise BlockingIOError(cause.errno, "locked by another", str(path)) from cause
+            raise
+        return _OsLock(descriptor)
+
+
+class _OsLock:
+    """A locked descriptor; closing it is the unlocking."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """A write lock on the whole file that a JVM's `FileChannel.tryLock` respects, and we its.
+
+    Such locks (POSIX record locks) belong to a process: a second broker in the same process would
+    get one too, and whoever closes any descriptor of the file drops it for all. Linux has the same
+    lock per open file, which conflicts with the POSIX one and with itself, so that is taken.
+    Elsewhere BSD's lock, which is per open file but unseen by JVMs, is taken before (there a failed
+    attempt costs the holder its POSIX lock, for the descriptor is closed; BSD's stays).
+    """
+    import fcntl  # not on Windows
+
+    if hasattr(fcntl, "F_OFD_SETLK"):
+        whole_file = pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole_file)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

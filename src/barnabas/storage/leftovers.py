@@ -1,0 +1,75 @@
+"""What an earlier process left half done in a partition's directory, brought to one end.
+
+    *.deleted    replaced or expired, and only not yet removed: removed
+    *.cleaned    output of a compaction that did not finish: removed
+    *.tmp        a small file that was not yet renamed to its place: removed
+    *.swap       output of a finished compaction whose renames did not finish: finished
+
+A cleaner writes `.cleaned`, renames all of them to `.swap`, highest base first, removes what they
+replace, and takes the suffix away. So as long as one `.cleaned` is there, the `.swap` files at or
+above it belong to an unfinished set. After that the swap is decided, and everything in
+its range must go: the range ends where the last swapped segment's records end.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.records.batch import HEADER_BYTES, read_header
+from barnabas.storage.files import Entry, Files
+from barnabas.storage.segment import LOG_SUFFIX
+
+DELETED, CLEANED, SWAP, TEMPORARY = ".deleted", ".cleaned", ".swap", ".tmp"
+
+
+def settle(files: Files, directory: Path) -> list[Entry]:
+    """Finish or undo what was half done; returns what the directory holds afterwards.
+
+    May be cut short itself: it does the same again then.
+    """
+    entries = files.list(directory)
+    names = [entry.name for entry in entries]
+    if not any(name.endswith((DELETED, CLEANED, SWAP, TEMPORARY)) for name in names):
+        return entries
+    cleaned = [_base(name) for name in names if name.endswith(CLEANED)]
+    for name in names:
+        unfinished = name.endswith(SWAP) and bool(cleaned) and _base(name) >= min(cleaned)
+        if unfinished or name.endswith((DELETED, CLEANED, TEMPORARY)):
+            files.remove(directory / name)
+    _finish_swaps(files, directory)
+    return files.list(directory)
+
+
+def _finish_swaps(files: Files, directory: Path) -> None:
+    sizes = {entry.name: entry.size_bytes for entry in files.list(directory)}
+    swaps = [name for name in sizes if name.endswith(SWAP)]
+    logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP)]
+    if logs:
+        begin = _base(logs[0])
+        end = _end_offset(files, directory / logs[-1], sizes[logs[-1]])
+        for name in sizes:
+            if name.endswith(LOG_SUFFIX) and begin <= _base(name) < end:
+                # The log last, for a repetition finds by it what is to be removed.
+                for suffix in (".txnindex", ".timeindex", ".index", LOG_SUFFIX):
+                    files.remove(directory / (name.removesuffix(LOG_SUFFIX) + suffix))
+    for name in sorted(swaps, key=lambda name: name in logs):  # again the logs last
+        files.replace(directory / name, directory / name.removesuffix(SWAP))
+
+
+def _end_offset(files: Files, path: Path, size: int) -> int:
+    """The offset after the last record of a swapped segment."""
+    end, position = _base(path.name), 0
+    file = files.open(path)
+    try:
+        while position < size:
+            header = read_header(file.pread(HEADER_BYTES, position))
+            end = header.last_offset + 1
+            position += header.size_bytes
+    finally:
+        file.release()
+    return end
+
+
+def _base(name: str) -> int:
+    base = name.partition(".")[0]
+    return int(base) if base.isdecimal() else -1

@@ -1,0 +1,46 @@
+"""`partition.metadata`: which topic a partition's directory belongs to (KIP-516).
+
+    version: 0
+    topic_id: AAECAwQFBgcICQoLDA0ODw        base64url without padding; no line end after it
+
+A topic that was deleted and made again has the same directories and another id.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from pathlib import Path
+
+from barnabas.errors import CorruptData
+from barnabas.storage.checkpoint import replace_file
+from barnabas.storage.files import Files
+
+FILE_NAME = "partition.metadata"
+
+_ID_BYTES = 16
+
+
+def read_topic_id(files: Files, directory: Path) -> bytes | None:
+    """None if there is no such file, as in Kafka before 2.8; CorruptData."""
+    path = directory / FILE_NAME
+    try:
+        text = files.read(path).decode("ascii", "replace")
+    except FileNotFoundError:
+        return None
+    fields = dict(line.partition(":")[::2] for line in text.splitlines())
+    if not fields.get("version", "").strip().isdecimal():
+        raise CorruptData(f"{path} has no version that is known")
+    encoded = fields.get("topic_id", "").strip()
+    try:
+        topic_id = urlsafe_b64decode(encoded + "==")
+    except ValueError as cause:
+        raise CorruptData(f"{path} has the malformed topic id {encoded!r}") from cause
+    if len(topic_id) != _ID_BYTES:
+        raise CorruptData(f"{path} has the malformed topic id {encoded!r}")
+    return topic_id
+
+
+def write_topic_id(files: Files, directory: Path, topic_id: bytes) -> None:
+    encoded = urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+    text = f"version: 0\ntopic_id: {encoded}"
+    replace_file(files, directory / FILE_NAME, text.encode())

@@ -1,0 +1,149 @@
+"""Producer sequences of one partition: what makes a retried batch harmless (KIP-98, PR-6).
+
+Owns, per producer id, the epoch, the last five data batches, and what markers leave behind. A
+client has at most five batches in flight, so a retry is always one of the last five; it is answered
+with the offset that the first attempt got.
+
+Invariant: this state is a function of the batches below the log end. It changes in `apply` alone,
+for a batch that was just written and for one replayed at start alike; `check` only looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, BatchHeader
+from barnabas.records.control import Marker
+
+_KEPT_BATCHES = 5
+_SEQUENCES = 2**31  # after 2^31-1 comes 0
+
+NO_OFFSET = NO_COORDINATOR_EPOCH = -1
+
+
+class Appended(NamedTuple):
+    """A data batch that is in the log."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    """Last offset minus first, and last sequence minus first alike."""
+    timestamp: int
+
+    @property
+    def base_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+    @property
+    def base_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) % _SEQUENCES
+
+
+class Producer:
+    """What one producer id has written to this partition."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "timestamp", "transaction_offset")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches: tuple[Appended, ...] = ()
+        """Of the current epoch, oldest first."""
+        self.timestamp = -1
+        """Of its last batch or marker, in ms; from the records, not from the clock."""
+        self.coordinator_epoch = NO_COORDINATOR_EPOCH
+        """The last marker's."""
+        self.transaction_offset = NO_OFFSET
+        """Where its open transaction began."""
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+
+class Producers:
+    """All producers of one partition, by id."""
+
+    __slots__ = ("_producers",)
+
+    def __init__(self) -> None:
+        self._producers: dict[int, Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def __iter__(self) -> Iterator[tuple[int, Producer]]:
+        return iter(self._producers.items())
+
+    def get(self, producer_id: int) -> Producer | None:
+        return self._producers.get(producer_id)
+
+    def put(self, producer_id: int, producer: Producer) -> None:
+        """Take over a producer from a snapshot."""
+        self._producers[producer_id] = producer
+
+    def check(self, header: BatchHeader) -> Appended | None:
+        """Whether this producer's data batch may be appended.
+
+        Returns the batch in the log of which it is a repetition, else None. Raises
+        InvalidProducerEpoch for an older epoch and OutOfOrderSequenceNumber for a gap. A producer
+        that is not known may begin anywhere: retention may have removed what it wrote (KIP-360).
+        """
+        producer = self._producers.get(header.producer_id)
+        if producer is None:
+            return None
+        sequence = header.base_sequence
+        if header.producer_epoch == producer.epoch:
+            last = (sequence + header.last_offset_delta) % _SEQUENCES
+            for batch in reversed(producer.batches):
+                if batch.last_sequence == last and batch.base_sequence == sequence:
+                    return batch
+            expected = (producer.last_sequence + 1) % _SEQUENCES
+        elif header.producer_epoch < producer.epoch:
+            raise InvalidProducerEpoch(
+                f"producer {header.producer_id} has epoch {producer.epoch} here; "
+                f"{header.producer_epoch} is fenced"
+            )
+        else:
+            expected = 0
+        if sequence != expected and producer.epoch != NO_PRODUCER_EPOCH:
+            raise OutOfOrderSequenceNumber(
+                f"producer {header.producer_id} sent sequence {sequence} in epoch "
+                f"{header.producer_epoch}, not {expected}"
+            )
+        return None
+
+    def apply(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
+        """A producer's data batch is in the log; the leader gave it this offset and time."""
+        producer = self._producers.get(header.producer_id)
+        if producer is None:
+            producer = self._producers[header.producer_id] = Producer(header.producer_epoch)
+        elif producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.batches = ()
+        delta = header.last_offset_delta
+        sequence = (header.base_sequence + delta) % _SEQUENCES
+        appended = Appended(sequence, base_offset + delta, delta, timestamp)
+        producer.batches = (*producer.batches[1 - _KEPT_BATCHES :], appended)
+        producer.timestamp = timestamp
+        if header.is_transactional and producer.transaction_offset == NO_OFFSET:
+            producer.transaction_offset = base_offset
+
+    def apply_marker(self, producer_id: int, producer_epoch: int, marker: Marker) -> None:
+        """A transaction marker is in the log. A bumped epoch in it starts sequences anew."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            producer = self._producers[producer_id] = Producer(producer_epoch)
+        elif producer.epoch != producer_epoch:
+            producer.epoch = producer_epoch
+            producer.batches = ()
+        producer.timestamp = marker.timestamp_ms
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.transaction_offset = NO_OFFSET
+
+    def expire(self, before_ms: int) -> None:
+        """Forget producers whose last record is older, unless their transaction is open."""
+        for producer_id, producer in list(self._producers.items()):
+            if producer.timestamp <= before_ms and producer.transaction_offset == NO_OFFSET:
+                del self._producers[producer_id]

@@ -1,0 +1,77 @@
+"""Finding records by time: through the time indexes, then by a scan (ST-4).
+
+The time index says up to which offset everything is older than a timestamp; from there the batches'
+headers are walked to the first that may hold the answer, and only that one is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.records.record import Record, records_of
+from barnabas.storage.segment import Located, Segment
+
+
+class Found(NamedTuple):
+    """A record that was searched for."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+def find_timestamp(
+    segments: Sequence[Segment], timestamp_ms: int, start_offset: int
+) -> Found | None:
+    """The first record at or after `start_offset` that is not older than the timestamp."""
+    for segment in segments:
+        # Without any timestamp the time index may be missing; then the log is asked.
+        if segment.size_bytes and (segment.max_timestamp >= timestamp_ms or _is_blind(segment)):
+            found = _find_in(segment, timestamp_ms, start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+def find_newest(segments: Sequence[Segment]) -> Found | None:
+    """The first record that has the largest timestamp of all."""
+    newest = max(segments, key=lambda segment: segment.max_timestamp)
+    timestamp_ms = newest.max_timestamp
+    if timestamp_ms < 0:
+        return None
+    # A lower batch cannot hold it: the index would name that one.
+    position = newest.index_position(newest.offset_of_max_timestamp)
+    for batch in newest.headers(position):
+        if batch.header.max_timestamp >= timestamp_ms:
+            for record in _records(newest, batch):
+                if record.timestamp >= timestamp_ms:
+                    return Found(
+                        record.offset, record.timestamp, batch.header.partition_leader_epoch
+                    )
+    return None
+
+
+def _is_blind(segment: Segment) -> bool:
+    return segment.max_timestamp < 0
+
+
+def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | None:
+    entry = segment.time_index.floor(timestamp_ms - 1)
+    offset = segment.base_offset + (entry[1] if entry else 0)
+    for batch in segment.headers(segment.index_position(max(offset, start_offset))):
+        if batch.header.max_timestamp < timestamp_ms or batch.header.last_offset < start_offset:
+            continue
+        for record in _records(segment, batch):
+            if record.timestamp >= timestamp_ms and record.offset >= start_offset:
+                return Found(record.offset, record.timestamp, batch.header.partition_leader_epoch)
+    return None
+
+
+def _records(segment: Segment, batch: Located) -> list[Record]:
+    """Control records are records here: they have offsets and times."""
+    raw = segment.read_batch(batch.position, batch.header.size_bytes)
+    if len(raw) < batch.header.size_bytes:
+        raise CorruptData(f"{segment.path('.log')} ends inside the batch at {batch.position}")
+    return list(records_of(raw, 0, batch.header))

@@ -1,0 +1,275 @@
+"""One `.log` file with its two indexes: append, find, read as slices.
+
+A segment holds record batches one behind the other, offsets rising, from `base_offset` on. Its file
+name is that offset in 20 digits. Offsets count records, positions count bytes; in the index files
+offsets are relative to the base.
+
+Invariant: `size_bytes` is where the last whole batch ends. Appends write at that position and only
+then move it, so what a failed write left behind is overwritten by the next, and is never served.
+A segment knows nothing of roles, epochs or producers, and does not check what it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import HEADER_BYTES, BatchHeader, read_header
+from barnabas.storage.files import Bytes, File, Files
+from barnabas.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from barnabas.types import FileSlice
+
+LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
+
+_WINDOW_BYTES = 4096  # what a scan for headers reads at once
+_KEPT_MARKS = 16
+
+NO_TIMESTAMP = -1
+
+
+def segment_path(directory: Path, base_offset: int, suffix: str) -> Path:
+    return directory / f"{base_offset:020}{suffix}"
+
+
+class Located(NamedTuple):
+    """A batch in a segment."""
+
+    position: int
+    header: BatchHeader
+
+
+class Segment:
+    """A segment that is open in the sense of `Log`; its descriptors come and go with use."""
+
+    __slots__ = (
+        "_file",
+        "_files",
+        "_first_timestamp",
+        "_marks",
+        "_max_timestamp",
+        "_offset_of_max_timestamp",
+        "base_offset",
+        "bytes_since_index",
+        "directory",
+        "offset_index",
+        "size_bytes",
+        "time_index",
+        "untimed_since_ms",
+    )
+
+    def __init__(self, files: Files, directory: Path, base_offset: int, sizes: Sizes) -> None:
+        """`sizes`: what the files hold now and may be trusted for."""
+        self.base_offset = base_offset
+        self.directory = directory
+        self.size_bytes = sizes.log
+        self.untimed_since_ms: int | None = None
+        """When a batch was first seen to follow one without a timestamp."""
+        self.bytes_since_index = 0  # begins anew with each opening, as in Kafka
+        self.offset_index = SparseIndex(
+            files,
+            self.path(OFFSET_INDEX_SUFFIX),
+            OFFSET_ENTRY,
+            sizes.offset_index // OFFSET_ENTRY.size,
+        )
+        self.time_index = SparseIndex(
+            files, self.path(TIME_INDEX_SUFFIX), TIME_ENTRY, sizes.time_index // TIME_ENTRY.size
+        )
+        self._files = files
+        self._file: File | None = None
+        self._first_timestamp: int | None = None
+        self._max_timestamp: int | None = None
+        self._offset_of_max_timestamp = base_offset
+        # Where batches with these base offsets begin: what the last appends and reads found out.
+        # A reader that follows the log finds its place here and pays no system call.
+        self._marks: dict[int, int] = {}
+
+    @classmethod
+    def create(cls, files: Files, directory: Path, base_offset: int) -> Segment:
+        """A new, empty segment. Files that a crash left under these names are emptied."""
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            files.write(segment_path(directory, base_offset, suffix), b"")
+        return cls(files, directory, base_offset, Sizes(0, 0, 0))
+
+    def path(self, suffix: str) -> Path:
+        return segment_path(self.directory, self.base_offset, suffix)
+
+    # --- append ----------------------------------------------------------------------------------
+
+    def append(self, batch: Bytes, base_offset: int, last_offset: int, timestamp: int) -> None:
+        """Write one batch, whose largest timestamp is given, at the end: one system call."""
+        position = self.size_bytes
+        is_newest = timestamp > self.max_timestamp
+        (self._file or self.open_file()).write(position, batch)
+        # The batch is in the log: from here on nothing may fail.
+        self.size_bytes = position + len(batch)
+        if position == 0:
+            self._first_timestamp = timestamp
+        if is_newest:
+            self._max_timestamp = timestamp
+            self._offset_of_max_timestamp = last_offset
+        self._mark(base_offset, position)
+
+    def index_append(self, position: int, last_offset: int, interval_bytes: int) -> None:
+        """Account for what was appended at `position`; an entry is due once per interval."""
+        if self.bytes_since_index > interval_bytes:
+            self.offset_index.append(last_offset - self.base_offset, position)
+            self.index_time()
+            self.bytes_since_index = 0
+        self.bytes_since_index += self.size_bytes - position
+
+    def index_time(self) -> None:
+        """Add a time entry for the largest timestamp so far, if it is larger than the last one."""
+        timestamp = self.max_timestamp
+        last = self.time_index.last
+        if timestamp > (last[0] if last else NO_TIMESTAMP):
+            self.time_index.append(timestamp, self._offset_of_max_timestamp - self.base_offset)
+
+    def fits(self, last_offset: int) -> bool:
+        """Whether the offset can be told relative to the base, in 31 bits."""
+        return 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    # --- times -----------------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp, in ms, as far as the time index knows; -1 if there is none."""
+        if self._max_timestamp is None:
+            last = self.time_index.last
+            self._max_timestamp = last[0] if last else NO_TIMESTAMP
+            self._offset_of_max_timestamp = self.base_offset + (last[1] if last else 0)
+        return self._max_timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """The last offset of the batch that has it."""
+        return self._offset_of_max_timestamp if self.max_timestamp >= 0 else self.base_offset
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, from which `segment.ms` counts; -1: none."""
+        if self._first_timestamp is None:
+            if self.size_bytes == 0:
+                return NO_TIMESTAMP
+            self._first_timestamp = next(self.headers(0)).header.max_timestamp
+        return self._first_timestamp
+
+    def learn_max_timestamp(self, timestamp: int, offset: int) -> None:
+        """From a scan: the largest so far, and the last offset of its batch."""
+        self._max_timestamp = timestamp
+        self._offset_of_max_timestamp = offset
+
+    # --- find ------------------------------------------------------------------------------------
+
+    def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
+        """The batches from `position`, where one begins, up to `end`; CorruptData."""
+        end = self.size_bytes if end is None else end
+        file = self._file or self.open_file()
+        while position < end:
+            window = file.pread(min(_WINDOW_BYTES, end - position), position)
+            at = 0
+            while True:
+                try:
+                    header = read_header(window, at)
+                except CorruptData as cause:
+                    raise CorruptData(
+                        f"{self.path(LOG_SUFFIX)}, byte {position + at}: {cause}"
+                    ) from cause
+                yield Located(position + at, header)
+                at += header.size_bytes
+                if len(window) - at < HEADER_BYTES:
+                    break
+            position += at
+
+    def locate(self, offset: int) -> int | None:
+        """Where the first batch that ends at or after `offset` begins; None if there is none."""
+        position = self._marks.get(offset)
+        if position is not None:
+            return position
+        for found in self.headers(self.index_position(offset)):
+            if found.header.last_offset >= offset:
+                return found.position
+        return None
+
+    def index_position(self, offset: int) -> int:
+        """The position from which a scan for `offset` begins (ST-3)."""
+        entry = self.offset_index.floor(offset - self.base_offset)
+        return entry[1] if entry else 0
+
+    def boundary(self, start: int, limit: int, end: int) -> int:
+        """The greatest position up to `limit`, at least `start`, at which a batch begins or ends.
+
+        `start` and `end` are such positions themselves; `limit` is below `end`.
+        """
+        entry = self.offset_index.floor_by_second(limit)
+        position = max(start, entry[1] if entry else 0)
+        for found in self.headers(position, end):
+            position = found.position
+            if position + found.header.size_bytes > limit:
+                self._mark(found.header.base_offset, position)
+                break
+        return position
+
+    def _mark(self, base_offset: int, position: int) -> None:
+        marks = self._marks
+        marks[base_offset] = position
+        if len(marks) > _KEPT_MARKS:
+            del marks[next(iter(marks))]
+
+    # --- read ------------------------------------------------------------------------------------
+
+    def slice(self, start: int, end: int) -> FileSlice:
+        return FileSlice(self._file or self.open_file(), start, end - start)
+
+    def read_batch(self, position: int, size: int) -> bytes:
+        """A whole batch; shorter only if the file is."""
+        return (self._file or self.open_file()).pread(size, position)
+
+    # --- the files -------------------------------------------------------------------------------
+
+    def forget_indexes(self) -> None:
+        """Before they are made anew from the log."""
+        self.offset_index.clear()
+        self.time_index.clear()
+        self._max_timestamp, self._offset_of_max_timestamp = NO_TIMESTAMP, self.base_offset
+
+    def cut(self, position: int) -> None:
+        """End the log at `position`; the indexes must not reach beyond it."""
+        self.open_file().truncate(position)
+        self.size_bytes = position
+        self._marks.clear()
+
+    def write_out(self) -> None:
+        """Leave exactly Kafka's bytes: on a roll and on a clean stop. Nothing is fsynced."""
+        self.index_time()
+        self.offset_index.write_out()
+        self.time_index.write_out()
+        if self._file is not None and self._file.size() != self.size_bytes:
+            self._file.truncate(self.size_bytes)  # what a failed append left behind
+
+    def paths(self) -> list[Path]:
+        return [self.path(each) for each in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
+
+    def release(self) -> None:
+        """Give back the descriptors; slices keep theirs, and the next use opens the files again."""
+        self._marks = {}
+        if self._file is not None:
+            self._file.release()
+            self._file = None
+        self.offset_index.release()
+        self.time_index.release()
+
+    def open_file(self) -> File:
+        """The log file."""
+        if self._file is None:
+            self._file = self._files.open(self.path(LOG_SUFFIX))
+        return self._file
+
+
+class Sizes(NamedTuple):
+    """Bytes of a segment's three files."""
+
+    log: int
+    offset_index: int
+    time_index: int

@@ -1,0 +1,80 @@
+"""Producer state on disk: `<offset>.snapshot`, the state before that offset.
+
+    version int16 (1) | crc uint32, CRC-32C of what follows | count int32 | per producer 46 bytes:
+     0 producer id int64         8 epoch int16            10 last sequence int32
+    14 last offset int64        22 offset delta int32     26 timestamp int64
+    34 coordinator epoch int32  38 transaction's first offset int64        (-1: none)
+
+Only the last batch of the five is kept, as in Kafka. A snapshot is written in place, not
+atomically: its checksum tells a torn one, and the one before it, or the log itself, can replace it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import Struct, error, iter_unpack
+
+from barnabas.errors import CorruptData
+from barnabas.records.crc32c import crc32c
+from barnabas.storage.files import Files
+from barnabas.storage.producers import NO_OFFSET, Appended, Producer, Producers
+
+SUFFIX = ".snapshot"
+
+_HEADER = Struct(">hI")
+_COUNT = Struct(">i")
+_PRODUCER = Struct(">qhiqiqiq")
+_VERSION = 1
+
+
+def snapshot_path(directory: Path, offset: int) -> Path:
+    return directory / f"{offset:020}{SUFFIX}"
+
+
+def encode_snapshot(producers: Producers) -> bytes:
+    rows = [_COUNT.pack(len(producers))]
+    for producer_id, producer in producers:
+        last = producer.batches[-1] if producer.batches else Appended(-1, NO_OFFSET, 0, -1)
+        rows.append(
+            _PRODUCER.pack(
+                producer_id,
+                producer.epoch,
+                last.last_sequence,
+                last.last_offset,
+                last.offset_delta,
+                producer.timestamp,
+                producer.coordinator_epoch,
+                producer.transaction_offset,
+            )
+        )
+    body = b"".join(rows)
+    return _HEADER.pack(_VERSION, crc32c(body)) + body
+
+
+def decode_snapshot(data: bytes) -> Producers:
+    """CorruptData if it is torn, damaged or of another version."""
+    try:
+        version, crc = _HEADER.unpack_from(data)
+        body = data[_HEADER.size :]
+        (count,) = _COUNT.unpack_from(body)
+    except error as cause:
+        raise CorruptData("a producer snapshot is cut") from cause
+    if version != _VERSION:
+        raise CorruptData(f"a producer snapshot has the unknown version {version}")
+    if crc != crc32c(body) or len(body) != _COUNT.size + count * _PRODUCER.size:
+        raise CorruptData("a producer snapshot fails its checksum")
+    producers = Producers()
+    for row in iter_unpack(_PRODUCER.format, body[_COUNT.size :]):
+        producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, began = row
+        producer = Producer(epoch)
+        if offset != NO_OFFSET:
+            producer.batches = (Appended(sequence, offset, delta, timestamp),)
+        producer.timestamp = timestamp
+        producer.coordinator_epoch = coordinator_epoch
+        producer.transaction_offset = began
+        producers.put(producer_id, producer)
+    return producers
+
+
+def write_snapshot(files: Files, directory: Path, offset: int, producers: Producers) -> None:
+    files.write(snapshot_path(directory, offset), encode_snapshot(producers))

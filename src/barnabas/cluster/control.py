@@ -1,0 +1,57 @@
+"""What the controller tells brokers, as values: LeaderAndIsr, UpdateMetadata, StopReplica.
+
+To its own broker they are handed over as they are; to another one they travel as the requests of
+the same names. Each carries the controller's epoch: a broker ignores a lower one than it has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
+from barnabas.types import TopicPartition
+
+
+class PartitionState(NamedTuple):
+    """One partition that the receiving broker shall host, and who leads it.
+
+    `topic_config` is what the topic's own config sets: what a log needs that is made for it now.
+    """
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    partition: PartitionImage
+    topic_config: Mapping[str, str]
+    is_new: bool  # just created: no replica can have records of it yet
+
+
+class LeaderAndIsr(NamedTuple):
+    """Lead or follow these partitions."""
+
+    controller_id: int
+    controller_epoch: int
+    partitions: tuple[PartitionState, ...]
+
+
+class UpdateMetadata(NamedTuple):
+    """What to tell clients: all live brokers, and those topics that changed, each whole."""
+
+    controller_id: int
+    controller_epoch: int
+    cluster_id: str
+    brokers: tuple[BrokerImage, ...]
+    topics: tuple[TopicImage, ...] = ()
+    removed_topics: tuple[str, ...] = ()
+
+
+class StopReplica(NamedTuple):
+    """Host these partitions no longer; with `delete` their records go too."""
+
+    controller_id: int
+    controller_epoch: int
+    partitions: tuple[TopicPartition, ...]
+    delete: bool
+
+
+ControlRequest = LeaderAndIsr | UpdateMetadata | StopReplica

@@ -1,0 +1,194 @@
+"""The metadata store of a broker that is alone: the same tree, in memory and in two plain files.
+
+A commit takes effect at once and is answered when it is on disk. Commits reach the disk in the
+order in which they took effect, so whatever was seen early can only be lost together with all that
+followed from it; and commits that come while one waits for the disk share the next wait. After a
+failed write or fsync nobody knows what the disk holds: every further commit fails.
+
+It has one session, which ends with `close` or with the process: ephemeral nodes that an earlier
+process left are removed when the store is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from barnabas.cluster.journal import JOURNAL_NAME, Journal
+from barnabas.cluster.node_bytes import (
+    commit_from_bytes,
+    commit_to_bytes,
+    tree_from_bytes,
+    tree_to_bytes,
+)
+from barnabas.cluster.nodes import Stage, Tree
+from barnabas.cluster.store import (
+    Delete,
+    MetadataStore,
+    Operation,
+    OutcomeUnknown,
+    SessionExpired,
+    SessionState,
+    Znode,
+)
+
+_log = logging.getLogger(__name__)
+
+_SNAPSHOT_GROWTH = 2
+
+
+class EmbeddedStore(MetadataStore):
+    """One process's own metadata tree; in memory alone, or kept in a directory."""
+
+    def __init__(self, journal: Journal | None = None, snapshot_at_bytes: int = 1 << 20) -> None:
+        """`journal`: where the tree is kept; without one it is gone with the process.
+
+        The journal gives way to a snapshot when it is larger than `snapshot_at_bytes`, and than
+        twice the snapshot before: so the work for snapshots stays in proportion to the commits'.
+        """
+        self._tree = Tree()
+        self._journal = journal
+        self._session_id = 1
+        self._state = SessionState.CONNECTED
+        self._watches: dict[str, list[Callable[[], None]]] = {}
+        self._synced_zxid = 0
+        self._syncing: asyncio.Future[None] | None = None
+        self._snapshot_at_bytes = snapshot_at_bytes
+        self._snapshot_bytes = 0
+        self._failure: OSError | None = None
+        if journal is not None:
+            self._replay(journal)
+
+    @classmethod
+    def open(cls, directory: Path) -> EmbeddedStore:
+        """The store in this directory, which exists and is locked by this broker.
+
+        Raises OSError, and CorruptData for files that a crash cannot have left so.
+        """
+        return cls(Journal(Path(directory)))
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def session_state(self) -> SessionState:
+        return self._state
+
+    async def read(self, path: str) -> Znode | None:
+        self._check_session(path)
+        return self._tree.read(path)
+
+    async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
+        path = operations[0].path if operations else "/"
+        self._check_session(path)
+        stage = self._tree.stage(operations, self._session_id)
+        if stage.effects:
+            self._write(stage)
+            self._tree.merge(stage)
+            await self._wait_for_disk(stage)
+            self._fire(stage)
+            self._snapshot_if_due()
+        return stage.results
+
+    def watch(self, path: str, callback: Callable[[], None]) -> None:
+        self._watches.setdefault(path, []).append(callback)
+
+    async def close(self) -> None:
+        if self._state is SessionState.EXPIRED:
+            return
+        while self._syncing is not None:
+            await asyncio.shield(self._syncing)
+        self._remove_ephemerals()
+        self._state = SessionState.EXPIRED
+        if self._journal is not None:
+            if self._failure is None:
+                self._journal.sync()
+            self._journal.close()
+
+    def _replay(self, journal: Journal) -> None:
+        if journal.snapshot is not None:
+            self._tree = tree_from_bytes(journal.snapshot)
+            self._snapshot_bytes = len(journal.snapshot)
+        for payload in journal.frames:
+            stage = commit_from_bytes(payload, self._tree)
+            if stage is not None:
+                self._tree.merge(stage)
+        if journal.cut_bytes:
+            _log.warning(
+                "%s: cut %d bytes at the end: a commit that a crash interrupted",
+                JOURNAL_NAME,
+                journal.cut_bytes,
+            )
+        journal.snapshot, journal.frames = None, []  # the tree has it all; give back the memory
+        self._session_id = self._tree.zxid + 1
+        self._remove_ephemerals()
+
+    def _remove_ephemerals(self) -> None:
+        """A commit like any other, but nobody waits for it: if it is lost it is done again."""
+        deletions = [Delete(path) for path in self._tree.ephemeral_paths()]
+        if deletions and self._failure is None:
+            stage = self._tree.stage(deletions, self._session_id)
+            self._write(stage)
+            self._tree.merge(stage)
+
+    def _write(self, stage: Stage) -> None:
+        if self._journal is None:
+            return
+        self._check_disk(stage)
+        try:
+            self._journal.append(commit_to_bytes(stage))
+        except OSError as error:
+            self._failure = error
+            self._check_disk(stage)
+
+    async def _wait_for_disk(self, stage: Stage) -> None:
+        if self._journal is None:
+            return
+        while self._synced_zxid < stage.zxid:
+            self._check_disk(stage)
+            if self._syncing is None:
+                self._syncing = asyncio.ensure_future(self._sync(self._journal))
+            # The fsync goes on for the others when one of those who wait is cancelled.
+            await asyncio.shield(self._syncing)
+
+    async def _sync(self, journal: Journal) -> None:
+        covered_zxid = self._tree.zxid
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, journal.sync)
+            self._synced_zxid = covered_zxid
+        except OSError as error:
+            self._failure = error
+        finally:
+            self._syncing = None
+
+    def _check_disk(self, stage: Stage) -> None:
+        if self._failure is not None:
+            path = stage.effects[0].path
+            raise OutcomeUnknown(path, f"the metadata journal failed: {self._failure}")
+
+    def _snapshot_if_due(self) -> None:
+        if self._journal is None or self._syncing is not None:
+            return
+        due_at_bytes = max(self._snapshot_at_bytes, _SNAPSHOT_GROWTH * self._snapshot_bytes)
+        if self._journal.size_bytes < due_at_bytes:
+            return
+        snapshot = tree_to_bytes(self._tree)
+        try:
+            self._journal.replace(snapshot)
+        except OSError as error:
+            self._failure = error
+            _log.error("cannot write the metadata snapshot: %s", error)
+        self._snapshot_bytes = len(snapshot)
+        self._synced_zxid = self._tree.zxid
+
+    def _fire(self, stage: Stage) -> None:
+        for path in stage.nodes:
+            for callback in self._watches.pop(path, ()):
+                callback()
+
+    def _check_session(self, path: str) -> None:
+        if self._state is SessionState.EXPIRED:
+            raise SessionExpired(path, "the metadata store is closed")

@@ -1,0 +1,311 @@
+"""Where everything lies in the metadata tree, and what is written there: Kafka 3.9's znodes.
+
+    /cluster/id                                    {"version":"1","id":"<22 characters>"}
+    /controller              ephemeral             {"version":2,"brokerid":0,"timestamp":...}
+    /controller_epoch        its data version fences deposed controllers          7
+    /brokers/ids/<id>        ephemeral, czxid = broker epoch      addresses, rack
+    /brokers/topics/<t>                            topic id, replicas by partition
+    /brokers/topics/<t>/partitions/<p>/state       leader, ISR; data version = partition epoch
+    /config/topics/<t>                             {"version":1,"config":{"retention.ms":"1000"}}
+    /admin/delete_topics/<t>                       a wish; the controller removes it last
+    /latest_producer_id_block                      the block of producer ids handed out last
+
+Payloads are compact JSON in the order of keys in which Kafka 3.9 writes them; reading ignores the
+order and unknown keys. What cannot be read raises CorruptData that names the path.
+"""
+
+from __future__ import annotations
+
+import json
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
+from barnabas.errors import CorruptData
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
+CLUSTER_ID = "/cluster/id"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+TOPIC_CONFIGS = "/config/topics"
+DELETE_TOPICS = "/admin/delete_topics"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+FEATURE = "/feature"
+
+BASE_PATHS = (
+    "/consumers",
+    "/brokers",
+    BROKER_IDS,
+    TOPICS,
+    "/config",
+    "/config/changes",
+    "/admin",
+    DELETE_TOPICS,
+    "/brokers/seqid",
+    "/isr_change_notification",
+    PRODUCER_ID_BLOCK,
+    "/log_dir_event_notification",
+    TOPIC_CONFIGS,
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    "/config/ips",
+    "/cluster",
+)
+"""What every broker makes at its start where it is missing, parents first; without data."""
+
+FEATURE_NODE = b'{"features":{},"version":2,"status":1}'
+"""What a ZooKeeper-mode controller of 3.9 says of finalized features: there are none."""
+
+T = TypeVar("T")
+
+_SUBPROTOCOLS = "listener_security_protocol_map"
+
+
+class TopicNode(NamedTuple):
+    """`/brokers/topics/<t>`. Before Kafka 2.8 topics had no id (None)."""
+
+    topic_id: bytes | None
+    replicas: Mapping[int, tuple[int, ...]]
+
+
+class StateNode(NamedTuple):
+    """`/brokers/topics/<t>/partitions/<p>/state`."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+class ProducerIdBlock(NamedTuple):
+    """`/latest_producer_id_block`: ids from `first` to `last`, both included."""
+
+    broker_id: int
+    first: int
+    last: int
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(topic: str, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}"
+
+
+def state_path(topic: str, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def topic_config_path(topic: str) -> str:
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def delete_topic_path(topic: str) -> str:
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def uuid_text(uuid: bytes) -> str:
+    """Sixteen bytes as Kafka writes an id: base64 for URLs without padding, 22 characters."""
+    return b2a_base64(uuid, newline=False).decode().rstrip("=").translate(_TO_URL)
+
+
+def uuid_from_text(text: str) -> bytes:
+    """The sixteen bytes of such a text; raises ValueError for anything else."""
+    uuid = a2b_base64(text.translate(_FROM_URL) + "==", strict_mode=True)
+    if len(uuid) != 16:
+        raise ValueError(f"{text!r} is no id of 22 characters")
+    return uuid
+
+
+_TO_URL = str.maketrans("+/", "-_")
+_FROM_URL = str.maketrans("-_", "+/")
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return _encode({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(data: bytes | None) -> str:
+    return _decode(CLUSTER_ID, data, lambda node: str(node["id"]))
+
+
+def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
+    return _encode(
+        {
+            "version": 2,
+            "brokerid": broker_id,
+            "timestamp": str(timestamp_ms),
+            "kraftControllerEpoch": -1,
+        }
+    )
+
+
+def decode_controller(data: bytes | None) -> int:
+    """The id of the broker that is controller."""
+    return _decode(CONTROLLER, data, lambda node: int(node["brokerid"]))
+
+
+def encode_epoch(epoch: int) -> bytes:
+    return b"%d" % epoch
+
+
+def decode_epoch(data: bytes | None) -> int:
+    try:
+        return int(data or b"")
+    except ValueError:
+        raise CorruptData(f"{CONTROLLER_EPOCH} holds {data!r}, not a number") from None
+
+
+def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
+    """The registration, version 5. `host` and `port` are for readers that know no endpoints."""
+    plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
+    node: dict[str, Any] = {
+        "features": {},
+        _SUBPROTOCOLS: {e.listener: e.security_protocol for e in broker.endpoints},
+        "endpoints": [f"{e.listener}://{_bracketed(e.host)}:{e.port}" for e in broker.endpoints],
+    }
+    if broker.rack is not None:
+        node["rack"] = broker.rack
+    node["jmx_port"] = -1
+    node["port"] = plain.port if plain else -1
+    node["host"] = plain.host if plain else None
+    node["version"] = 5
+    node["timestamp"] = str(timestamp_ms)
+    return _encode(node)
+
+
+def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage:
+    """A registration of any version from 1 to 5; `epoch` is the node's czxid."""
+
+    def read(node: Mapping[str, Any]) -> BrokerImage:
+        protocols = node.get(_SUBPROTOCOLS, {})
+        texts = node.get("endpoints") or [f"PLAINTEXT://{node['host']}:{node['port']}"]
+        endpoints = tuple(_endpoint(text, protocols) for text in texts)
+        return BrokerImage(broker_id, endpoints, node.get("rack"), epoch)
+
+    return _decode(broker_path(broker_id), data, read)
+
+
+def encode_topic(topic_id: bytes, replicas: Mapping[int, Sequence[int]]) -> bytes:
+    return _encode(
+        {
+            "partitions": {str(partition): list(ids) for partition, ids in replicas.items()},
+            "topic_id": uuid_text(topic_id),
+            "adding_replicas": {},
+            "removing_replicas": {},
+            "version": 3,
+        }
+    )
+
+
+def decode_topic(topic: str, data: bytes | None) -> TopicNode:
+    """A topic's node of version 1, 2 or 3."""
+
+    def read(node: Mapping[str, Any]) -> TopicNode:
+        text = node.get("topic_id")
+        replicas = {int(p): tuple(map(int, ids)) for p, ids in node["partitions"].items()}
+        return TopicNode(uuid_from_text(text) if text else None, dict(sorted(replicas.items())))
+
+    return _decode(topic_path(topic), data, read)
+
+
+def state_of(partition: PartitionImage) -> StateNode:
+    """What is written of a partition."""
+    return StateNode(
+        partition.leader, partition.leader_epoch, partition.isr, partition.controller_epoch
+    )
+
+
+def encode_state(state: StateNode) -> bytes:
+    return _encode(
+        {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "version": 1,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def decode_state(topic: str, partition: int, data: bytes | None) -> StateNode:
+    def read(node: Mapping[str, Any]) -> StateNode:
+        return StateNode(
+            int(node["leader"]),
+            int(node["leader_epoch"]),
+            tuple(map(int, node["isr"])),
+            int(node["controller_epoch"]),
+        )
+
+    return _decode(state_path(topic, partition), data, read)
+
+
+def encode_config(config: Mapping[str, str]) -> bytes:
+    return _encode({"version": 1, "config": dict(config)})
+
+
+def decode_config(path: str, data: bytes | None) -> dict[str, str]:
+    """The settings of a config node of any kind; a node without data has none."""
+    if not data:
+        return {}
+    return _decode(path, data, lambda node: {str(k): str(v) for k, v in node["config"].items()})
+
+
+def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
+    return _encode(
+        {
+            "version": 1,
+            "broker": block.broker_id,
+            "block_start": str(block.first),
+            "block_end": str(block.last),
+        }
+    )
+
+
+def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock | None:
+    """None while no block has been handed out."""
+    if not data:
+        return None
+    return _decode(
+        PRODUCER_ID_BLOCK,
+        data,
+        lambda node: ProducerIdBlock(
+            int(node["broker"]), int(node["block_start"]), int(node["block_end"])
+        ),
+    )
+
+
+def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
+    listener, _, address = text.partition("://")
+    host, _, port = address.rpartition(":")
+    protocol = str(protocols.get(listener, listener))  # before version 4 the name is the protocol
+    return Endpoint(listener, host.strip("[]"), int(port), protocol)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _encode(node: Mapping[str, Any]) -> bytes:
+    return json.dumps(node, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _decode(path: str, data: bytes | None, read: Callable[[Mapping[str, Any]], T]) -> T:
+    try:
+        return read(json.loads(data or b""))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptData(f"{path} cannot be read ({error!r}): {data!r}") from None

@@ -1,0 +1,182 @@
+"""The tree of nodes in memory: what a commit does, apart from who keeps it.
+
+A commit is staged first: its operations are checked one after the other against copies of the
+nodes that they touch. If all are possible the copies replace the nodes (`merge`), else they are
+dropped; so nothing is ever undone. What the journal keeps is the effects, in which nothing is left
+to decide; a replay stages and merges those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas.cluster.store import (
+    ANY_VERSION,
+    BadVersion,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    Set,
+    Znode,
+)
+
+CREATE, SET, DELETE = 1, 2, 3
+
+
+class Effect(NamedTuple):
+    """One change of the tree; `owner` is the session of an ephemeral node that is created."""
+
+    kind: int
+    path: str
+    data: bytes | None = None
+    owner: int = 0
+
+
+class Node:
+    """A node. `children_created` counts all children that it ever had: sequential names."""
+
+    __slots__ = ("children", "children_created", "czxid", "data", "owner", "version")
+
+    def __init__(self, data: bytes | None, owner: int, czxid: int) -> None:
+        self.data = data
+        self.owner = owner
+        self.czxid = czxid
+        self.version = 0
+        self.children: set[str] = set()
+        self.children_created = 0
+
+    def copy(self) -> Node:
+        made = Node(self.data, self.owner, self.czxid)
+        made.version = self.version
+        made.children = set(self.children)
+        made.children_created = self.children_created
+        return made
+
+
+class Tree:
+    """All nodes by path. `zxid` is the number of the commit that was merged last."""
+
+    __slots__ = ("nodes", "zxid")
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {"/": Node(None, 0, 0)}
+        self.zxid = 0
+
+    def read(self, path: str) -> Znode | None:
+        node = self.nodes.get(path)
+        if node is None:
+            return None
+        return Znode(node.data, node.version, node.czxid, node.owner, tuple(sorted(node.children)))
+
+    def stage(self, operations: Sequence[Operation], session_id: int) -> Stage:
+        """The commit of these operations, or the MetadataError of the first impossible one."""
+        stage = Stage(self)
+        for operation in operations:
+            stage.add(operation, session_id)
+        return stage
+
+    def merge(self, stage: Stage) -> None:
+        """Make a staged commit real. Nothing may have been merged since it was begun."""
+        assert stage.zxid > self.zxid, f"commit {stage.zxid} after {self.zxid}"
+        for path, node in stage.nodes.items():
+            if node is None:
+                self.nodes.pop(path, None)
+            else:
+                self.nodes[path] = node
+        self.zxid = stage.zxid
+
+    def ephemeral_paths(self) -> list[str]:
+        return [path for path, node in self.nodes.items() if node.owner]
+
+
+class Stage:
+    """A commit in the making: copies of what it touches (None: deleted), effects, results.
+
+    The paths in `nodes` are those whose watches fire: a parent is touched by its children.
+    """
+
+    __slots__ = ("_tree", "effects", "nodes", "results", "zxid")
+
+    def __init__(self, tree: Tree, zxid: int | None = None) -> None:
+        self._tree = tree
+        self.zxid = tree.zxid + 1 if zxid is None else zxid
+        self.nodes: dict[str, Node | None] = {}
+        self.effects: list[Effect] = []
+        self.results: list[str | int] = []
+
+    def add(self, operation: Operation, session_id: int) -> None:
+        """Check the operation after those before it, and stage what it does."""
+        path = operation.path
+        if isinstance(operation, Create):
+            path = self._path_to_create(operation)
+            owner = session_id if operation.ephemeral else 0
+            self.results.append(path)
+            self.do(Effect(CREATE, path, operation.data, owner))
+            return
+        node = self._at_version(path, operation.version)
+        if isinstance(operation, Set):
+            self.results.append(node.version + 1)
+            self.do(Effect(SET, path, operation.data))
+            return
+        self.results.append(node.version)
+        if isinstance(operation, Delete):
+            if node.children:
+                raise NotEmpty(path, f"has {len(node.children)} children")
+            self.do(Effect(DELETE, path))
+
+    def do(self, effect: Effect) -> None:
+        """Stage an effect that is known to be possible: decided just now, or in an earlier life."""
+        self.effects.append(effect)
+        path = effect.path
+        if effect.kind == SET:
+            node = self._copy(path)
+            node.data = effect.data
+            node.version += 1
+            return
+        parent_path, _, name = path.rpartition("/")
+        parent = self._copy(parent_path or "/")
+        if effect.kind == CREATE:
+            parent.children.add(name)
+            parent.children_created += 1
+            self.nodes[path] = Node(effect.data, effect.owner, self.zxid)
+        else:
+            parent.children.discard(name)
+            self.nodes[path] = None
+
+    def _path_to_create(self, operation: Create) -> str:
+        path = operation.path
+        assert path.startswith("/") and not path.endswith("/"), path
+        parent_path = path.rpartition("/")[0] or "/"
+        parent = self._find(parent_path)
+        if parent is None:
+            raise NoNode(path, f"its parent {parent_path} is not there")
+        if parent.owner:
+            raise NoNode(path, f"its parent {parent_path} is ephemeral and has no children")
+        if operation.sequential:
+            path = f"{path}{parent.children_created:010d}"
+        if self._find(path) is not None:
+            raise NodeExists(path, "is there already")
+        return path
+
+    def _at_version(self, path: str, version: int) -> Node:
+        node = self._find(path)
+        if node is None:
+            raise NoNode(path, "is not there")
+        if version not in (ANY_VERSION, node.version):
+            raise BadVersion(path, f"is at version {node.version}, not {version}")
+        return node
+
+    def _find(self, path: str) -> Node | None:
+        if path in self.nodes:
+            return self.nodes[path]
+        return self._tree.nodes.get(path)
+
+    def _copy(self, path: str) -> Node:
+        staged = self.nodes.get(path)
+        if staged is None:
+            staged = self.nodes[path] = self._tree.nodes[path].copy()
+        return staged

@@ -1,0 +1,145 @@
+"""The embedded store against a dictionary, with a crash at every byte of what it wrote last."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.journal import JOURNAL_NAME, Journal
+from barnabas.cluster.nodes import Tree
+from barnabas.cluster.store import Check, Create, Delete, MetadataError, Operation, Set
+
+NAMES = ("a", "b", "c")
+PATHS = [f"/{one}" for one in NAMES] + [f"/{one}/{two}" for one in NAMES for two in NAMES]
+
+paths = st.sampled_from(PATHS)
+data = st.none() | st.binary(max_size=8)
+versions = st.sampled_from([-1, -1, 0, 1])
+operations: st.SearchStrategy[Operation] = st.one_of(
+    st.builds(Create, paths, data, st.just(False), st.booleans()),
+    st.builds(Set, paths, data, versions),
+    st.builds(Delete, paths, versions),
+    st.builds(Check, paths, st.sampled_from([0, 1])),
+)
+commits = st.lists(operations, min_size=1, max_size=4)
+
+Model = dict[str, tuple[bytes | None, int, int]]
+"""Data, version and number of children ever created, by path."""
+
+
+def _apply_to_model(model: Model, batch: list[Operation]) -> Model | None:
+    """What ZooKeeper's rules make of it, told once more and simply; None if it is refused."""
+    after = dict(model)
+    for operation in batch:
+        path = operation.path
+        parent = path.rpartition("/")[0] or "/"
+        if isinstance(operation, Create):
+            if parent not in after:
+                return None
+            if operation.sequential:
+                path += f"{after[parent][2]:010d}"
+            if path in after:
+                return None
+            after[path] = (operation.data, 0, 0)
+            held, version, created = after[parent]
+            after[parent] = (held, version, created + 1)
+            continue
+        if path not in after or operation.version not in (-1, after[path][1]):
+            return None
+        held, version, created = after[path]
+        if isinstance(operation, Set):
+            after[path] = (operation.data, version + 1, created)
+        elif isinstance(operation, Delete):
+            if any(other.startswith(f"{path}/") for other in after):
+                return None
+            del after[path]
+    return after
+
+
+def _as_model(tree: Tree) -> Model:
+    return {path: (n.data, n.version, n.children_created) for path, n in tree.nodes.items()}
+
+
+async def _run(directory: Path, batches: list[list[Operation]], snapshot_at: int) -> list[Model]:
+    """The model after each commit that went through, checked against the store's own tree."""
+    store = EmbeddedStore(Journal(directory), snapshot_at)
+    history: list[Model] = [{"/": (None, 0, 0)}]
+    for batch in batches:
+        expected = _apply_to_model(history[-1], batch)
+        try:
+            await store.commit(batch)
+            assert expected is not None, f"{batch} should have been refused"
+        except MetadataError:
+            assert expected is None, f"{batch} should have gone through"
+        if expected is not None:
+            history.append(expected)
+        assert _as_model(store._tree) == history[-1]
+    return history  # and no close: the process is killed here
+
+
+def _reopened(directory: Path) -> Model:
+    journal = Journal(directory)
+    try:
+        return _as_model(EmbeddedStore(journal)._tree)
+    finally:
+        journal.close()
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Each crash here cuts a commit, and says so; a failure should show something else."""
+    caplog.set_level("ERROR", logger="barnabas.cluster.embedded")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(commits, max_size=8), st.sampled_from([1 << 20, 300, 1]))
+def test_it_is_a_dictionary_that_survives(batches: list[list[Operation]], snapshot_at: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        history = asyncio.run(_run(Path(name), batches, snapshot_at))
+        assert _reopened(Path(name)) == history[-1]
+        assert _reopened(Path(name)) == history[-1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(commits, min_size=1, max_size=4))
+def test_a_crash_at_any_byte_leaves_whole_commits(batches: list[list[Operation]]) -> None:
+    """All or nothing: each prefix of the journal is one of the states that there were."""
+    with tempfile.TemporaryDirectory() as name:
+        written = Path(name) / "written"
+        written.mkdir()
+        history = asyncio.run(_run(written, batches, 1 << 20))
+        journal = (written / JOURNAL_NAME).read_bytes()
+        reached = []
+        for size_bytes in range(len(journal) + 1):
+            crashed = Path(name) / "crashed"
+            crashed.mkdir()
+            (crashed / JOURNAL_NAME).write_bytes(journal[:size_bytes])
+            reached.append(_reopened(crashed))
+            shutil.rmtree(crashed)
+        assert [model for n, model in enumerate(reached) if n == 0 or model != reached[n - 1]] == [
+            model for n, model in enumerate(history) if n == 0 or model != history[n - 1]
+        ]
+        assert reached[-1] == history[-1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(commits, min_size=1, max_size=4), st.data())
+def test_a_flipped_bit_never_gives_a_tree_that_never_was(
+    batches: list[list[Operation]], draw: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        history = asyncio.run(_run(directory, batches, 1 << 20))
+        journal = bytearray((directory / JOURNAL_NAME).read_bytes())
+        if journal:
+            bit = draw.draw(st.integers(0, len(journal) * 8 - 1))
+            journal[bit // 8] ^= 1 << bit % 8
+            (directory / JOURNAL_NAME).write_bytes(journal)
+        assert _reopened(directory) in history

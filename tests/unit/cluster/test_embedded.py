@@ -1,0 +1,257 @@
+"""The embedded store: what is acknowledged is there again, whole, after any end of its process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.journal import JOURNAL_NAME, SNAPSHOT_NAME, Journal
+from barnabas.cluster.store import (
+    BadVersion,
+    Create,
+    Delete,
+    OutcomeUnknown,
+    SessionExpired,
+    SessionState,
+    Set,
+    Znode,
+)
+from barnabas.errors import CorruptData
+
+
+def test_a_commit_is_there_after_a_restart(tmp_path: Path) -> None:
+    async def before() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        await store.commit([Create("/a", b"1"), Create("/a/b", None)])
+        await store.commit([Set("/a", b"", 0)])
+        await store.close()
+
+    async def after() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        assert await store.read("/a") == Znode(b"", 1, 1, 0, ("b",))
+        node = await store.read("/a/b")
+        assert node is not None and node.data is None, "no data is not empty data"
+        await store.close()
+
+    asyncio.run(before())
+    asyncio.run(after())
+
+
+def test_ephemeral_nodes_vanish_with_their_process(tmp_path: Path) -> None:
+    """A broker that was killed is not in the way of its next life (ZK-2)."""
+
+    async def killed() -> int:
+        store = EmbeddedStore.open(tmp_path)
+        await store.commit([Create("/ids"), Create("/ids/0", ephemeral=True)])
+        node = await store.read("/ids/0")
+        assert node is not None and node.owner == store.session_id != 0
+        return node.czxid  # and never closed
+
+    async def next_life(czxid: int) -> None:
+        store = EmbeddedStore.open(tmp_path)
+        assert await store.read("/ids/0") is None
+        ids = await store.read("/ids")
+        assert ids is not None and ids.children == ()
+        await store.commit([Create("/ids/0", ephemeral=True)])
+        node = await store.read("/ids/0")
+        assert node is not None and node.czxid > czxid, "a broker epoch never comes twice"
+        await store.close()
+
+    asyncio.run(next_life(asyncio.run(killed())))
+
+
+def test_a_torn_commit_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def write() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        await store.commit([Create("/a")])
+        await store.close()
+
+    async def read() -> tuple[Znode | None, Znode | None]:
+        store = EmbeddedStore.open(tmp_path)
+        nodes = await store.read("/a"), await store.read("/b")
+        await store.commit([Create("/b")])
+        await store.close()
+        return nodes
+
+    asyncio.run(write())
+    journal = tmp_path / JOURNAL_NAME
+    journal.write_bytes(journal.read_bytes() + b"\0\0\1\0torn")
+    first = asyncio.run(read())
+    assert first[0] is not None and first[1] is None
+    assert "cut 8 bytes" in caplog.text
+    second = asyncio.run(read_only(tmp_path, "/b"))
+    assert second is not None, "what is written after the cut is found"
+
+
+def test_what_lay_behind_a_torn_commit_never_comes_back(tmp_path: Path) -> None:
+    """The disk may have kept a later frame and lost an earlier one: neither was acknowledged."""
+
+    async def write(*names: str) -> int:
+        store = EmbeddedStore.open(tmp_path)
+        for name in names:
+            await store.commit([Create(f"/{name}")])
+        await store.close()
+        return (tmp_path / JOURNAL_NAME).stat().st_size
+
+    ends = [asyncio.run(write(name)) for name in ("a", "b", "c")]
+    journal = bytearray((tmp_path / JOURNAL_NAME).read_bytes())
+    journal[ends[1] - 1] ^= 1
+    (tmp_path / JOURNAL_NAME).write_bytes(journal)
+    asyncio.run(write("d"))  # of the same length as the one that was torn
+    assert asyncio.run(read_only(tmp_path, "/d")) is not None
+    assert asyncio.run(read_only(tmp_path, "/c")) is None
+
+
+async def read_only(directory: Path, path: str) -> Znode | None:
+    store = EmbeddedStore.open(directory)
+    try:
+        return await store.read(path)
+    finally:
+        await store.close()
+
+
+def test_the_journal_gives_way_to_a_snapshot(tmp_path: Path) -> None:
+    async def write() -> None:
+        store = EmbeddedStore(Journal(tmp_path), snapshot_at_bytes=1000)
+        await store.commit([Create("/q")])
+        for number in range(200):
+            (path,) = await store.commit([Create("/q/n", b"%d" % number, sequential=True)])
+            if number % 3:
+                await store.commit([Delete(str(path))])
+            await store.commit([Set("/q", b"%d" % number)])
+        await store.close()
+
+    async def read() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        node = await store.read("/q")
+        assert node is not None
+        assert (node.data, node.version, node.czxid) == (b"199", 200, 1)
+        await store.commit([Create("/q/n", sequential=True)])
+        again = await store.read("/q")
+        assert again is not None
+        assert max(again.children) > max(node.children), "the counter is in the snapshot"
+        await store.close()
+
+    asyncio.run(write())
+    assert (tmp_path / SNAPSHOT_NAME).exists()
+    assert (tmp_path / JOURNAL_NAME).stat().st_size < 10_000
+    asyncio.run(read())
+
+
+def test_a_crash_between_snapshot_and_empty_journal_repeats_nothing(tmp_path: Path) -> None:
+    async def write() -> bytes:
+        store = EmbeddedStore(Journal(tmp_path), snapshot_at_bytes=10)
+        store._snapshot_at_bytes = 1 << 30
+        await store.commit([Create("/a"), Create("/a/n", sequential=True)])
+        await store.commit([Set("/a", b"1")])
+        journal = (tmp_path / JOURNAL_NAME).read_bytes()
+        store._snapshot_at_bytes = 0
+        await store.commit([Set("/a", b"2")])
+        return journal
+
+    old_journal = asyncio.run(write())
+    assert (tmp_path / JOURNAL_NAME).stat().st_size == 0
+    (tmp_path / JOURNAL_NAME).write_bytes(old_journal)
+    assert asyncio.run(read_only(tmp_path, "/a")) == Znode(b"2", 2, 1, 0, ("n0000000000",))
+
+
+def test_a_damaged_snapshot_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / SNAPSHOT_NAME).write_bytes(b"\0\0\0\1\0\0\0\0x")
+    with pytest.raises(CorruptData, match="damaged"):
+        EmbeddedStore.open(tmp_path)
+
+
+def test_the_files_are_plain_ones(tmp_path: Path) -> None:
+    """A real Kafka refuses to start on a directory that it does not know."""
+
+    async def write() -> None:
+        store = EmbeddedStore(Journal(tmp_path), snapshot_at_bytes=1)
+        await store.commit([Create("/a")])
+        await store.close()
+
+    asyncio.run(write())
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == sorted(
+        [JOURNAL_NAME, SNAPSHOT_NAME]
+    )
+    assert all(path.is_file() for path in tmp_path.iterdir())
+
+
+def test_watches_fire_once_and_only_for_what_changed() -> None:
+    async def scenario() -> None:
+        store = EmbeddedStore()
+        await store.commit([Create("/a"), Create("/b")])
+        fired: list[str] = []
+        store.watch("/a", lambda: fired.append("a"))
+        store.watch("/b", lambda: fired.append("b"))
+        store.watch("/c", lambda: fired.append("c"))
+        await store.commit([Create("/a/child")])
+        await store.commit([Set("/a", b"x")])
+        assert fired == ["a"]
+        await store.commit([Create("/c")])
+        assert fired == ["a", "c"]
+        with pytest.raises(BadVersion):
+            await store.commit([Set("/b", b"x", 9)])
+        assert fired == ["a", "c"]
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_commits_that_come_together_share_the_disk(tmp_path: Path) -> None:
+    """And each is answered only when an fsync that began after its write is over."""
+
+    class CountingJournal(Journal):
+        def __init__(self, directory: Path) -> None:
+            super().__init__(directory)
+            self.syncs = 0
+
+        def sync(self) -> None:
+            self.syncs += 1
+            super().sync()
+
+    async def scenario() -> None:
+        journal = CountingJournal(tmp_path)
+        store = EmbeddedStore(journal)
+        await asyncio.gather(*(store.commit([Create(f"/n{n}")]) for n in range(50)))
+        assert 1 <= journal.syncs <= 3
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_after_a_failed_write_nothing_is_promised_any_more(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        journal = Journal(tmp_path)
+        store = EmbeddedStore(journal)
+        await store.commit([Create("/a")])
+        os.close(journal._fd)  # what a disk that went away looks like
+        with pytest.raises(OutcomeUnknown, match="journal failed"):
+            await store.commit([Create("/b")])
+        journal._fd = os.open(tmp_path / JOURNAL_NAME, os.O_RDWR)
+        with pytest.raises(OutcomeUnknown, match="journal failed"):
+            await store.commit([Create("/c")])
+        await store.close()
+
+    asyncio.run(scenario())
+    assert asyncio.run(read_only(tmp_path, "/a")) is not None
+    assert asyncio.run(read_only(tmp_path, "/b")) is None
+
+
+def test_a_closed_store_has_no_session() -> None:
+    async def scenario() -> None:
+        store = EmbeddedStore()
+        await store.commit([Create("/a"), Create("/e", ephemeral=True)])
+        states = [store.session_state]
+        await store.close()
+        await store.close()
+        assert [*states, store.session_state] == [SessionState.CONNECTED, SessionState.EXPIRED]
+        with pytest.raises(SessionExpired):
+            await store.read("/a")
+        with pytest.raises(SessionExpired):
+            await store.commit([Create("/b")])
+
+    asyncio.run(scenario())

@@ -1,0 +1,193 @@
+"""The controller machine: what it decides, event by event; nothing here commits or sends."""
+
+from __future__ import annotations
+
+from barnabas.cluster import layout
+from barnabas.cluster.control import LeaderAndIsr, StopReplica, UpdateMetadata
+from barnabas.cluster.image import (
+    NO_LEADER,
+    BrokerImage,
+    ClusterImage,
+    Endpoint,
+    PartitionImage,
+    TopicImage,
+)
+from barnabas.cluster.layout import StateNode
+from barnabas.cluster.store import Check, Create, Delete, Set
+from barnabas.controller.controller import Controller, Decision
+from barnabas.types import TopicPartition
+
+EPOCH, EPOCH_VERSION = 7, 12
+
+
+def _brokers(*ids: int) -> dict[int, BrokerImage]:
+    address = (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),)
+    return {broker_id: BrokerImage(broker_id, address, None, 100 + broker_id) for broker_id in ids}
+
+
+def _topic(name: str, *replicas: tuple[int, ...]) -> TopicImage:
+    partitions = {n: PartitionImage.never_led(ids) for n, ids in enumerate(replicas)}
+    return TopicImage(name, name.encode().ljust(16, b"\0"), partitions, {"retention.ms": "1"})
+
+
+def _led(name: str, leader: int, *isr: int) -> TopicImage:
+    partition = PartitionImage(leader, 3, isr, isr, 5, 4)
+    return TopicImage(name, name.encode().ljust(16, b"\0"), {0: partition}, {})
+
+
+def _controller(*topics: TopicImage, live: tuple[int, ...] = (0,)) -> Controller:
+    by_name = {topic.name: topic for topic in topics}
+    ids = {topic.topic_id: topic.name for topic in topics}
+    image = ClusterImage("cluster", 0, EPOCH, _brokers(*live), by_name, ids)
+    return Controller(EPOCH_VERSION, image)
+
+
+def _sent(decision: Decision) -> list[tuple[int, str]]:
+    return [(send.broker_id, type(send.request).__name__) for send in decision.requests]
+
+
+def test_a_new_topic_gets_state_nodes_and_leaders() -> None:
+    """ZK-1, ZK-4: the first live replica leads, epochs begin at 0."""
+    controller = _controller()
+    decision = controller.topics_added([_topic("t", (0,), (0,))])
+    state = layout.encode_state(StateNode(leader=0, leader_epoch=0, isr=(0,), controller_epoch=7))
+    assert decision.operations == (
+        Check("/controller_epoch", EPOCH_VERSION),
+        Create("/brokers/topics/t/partitions"),
+        Create("/brokers/topics/t/partitions/0"),
+        Create("/brokers/topics/t/partitions/0/state", state),
+        Create("/brokers/topics/t/partitions/1"),
+        Create("/brokers/topics/t/partitions/1/state", state),
+    )
+    assert _sent(decision) == [(0, "LeaderAndIsr"), (0, "UpdateMetadata")]
+    request = decision.requests[0].request
+    assert isinstance(request, LeaderAndIsr)
+    assert (request.controller_id, request.controller_epoch) == (0, EPOCH)
+    assert [each.topic_partition.partition for each in request.partitions] == [0, 1]
+    assert all(each.is_new and each.topic_config == {"retention.ms": "1"}
+               for each in request.partitions)  # fmt: skip
+    assert decision.image.topics["t"].partitions[1] == PartitionImage(0, 0, (0,), (0,), 0, 7)
+
+
+def test_nothing_has_happened_before_apply() -> None:
+    controller = _controller()
+    decision = controller.topics_added([_topic("t", (0,))])
+    assert "t" not in controller.image.topics
+    controller.apply(decision)
+    assert "t" in controller.image.topics
+
+
+def test_each_broker_hears_of_its_own_replicas_and_of_every_leader() -> None:
+    """ZK-3"""
+    controller = _controller(live=(0, 1, 2))
+    decision = controller.topics_added([_topic("t", (1, 0), (2, 1))])
+    hosted = {
+        send.broker_id: [state.topic_partition.partition for state in send.request.partitions]
+        for send in decision.requests
+        if isinstance(send.request, LeaderAndIsr)
+    }
+    assert hosted == {0: [0], 1: [0, 1], 2: [1]}
+    assert _sent(decision)[3:] == [(n, "UpdateMetadata") for n in (0, 1, 2)]
+
+
+def test_dead_replicas_are_neither_leaders_nor_in_sync() -> None:
+    controller = _controller(live=(1, 2))
+    decision = controller.topics_added([_topic("t", (0, 2, 1))])
+    partition = decision.image.topics["t"].partitions[0]
+    assert (partition.leader, partition.isr, partition.replicas) == (2, (2, 1), (0, 2, 1))
+
+
+def test_without_a_live_replica_nobody_leads() -> None:
+    decision = _controller(live=(1,)).topics_added([_topic("t", (0,))])
+    assert not any(isinstance(op, Create) and op.path.endswith("/state")
+                   for op in decision.operations)  # fmt: skip
+    assert decision.image.topics["t"].partitions[0].leader == NO_LEADER
+
+
+def test_a_lone_broker_that_restarts_keeps_its_epochs() -> None:
+    """No election where the leader lives: nothing is written at all."""
+    controller = _controller(_led("t", 0, 0))
+    decision = controller.elected([])
+    assert decision.operations == ()
+    assert decision.image.topics == controller.image.topics
+    request = decision.requests[0].request
+    assert isinstance(request, LeaderAndIsr)
+    (state,) = request.partitions
+    assert not state.is_new
+    assert state.partition.leader_epoch == 3
+
+
+def test_a_partition_without_a_leader_gets_one_that_is_in_sync() -> None:
+    """RE-10"""
+    lost = _led("t", NO_LEADER, 2, 0)
+    lost = lost._replace(partitions={0: lost.partitions[0]._replace(replicas=(1, 0, 2))})
+    decision = _controller(lost, live=(0, 1, 2)).elected([])
+    partition = decision.image.topics["t"].partitions[0]
+    assert partition == PartitionImage(0, 4, (2, 0), (1, 0, 2), 6, EPOCH)
+    written = decision.operations[1]
+    assert isinstance(written, Set)
+    assert (written.path, written.version) == ("/brokers/topics/t/partitions/0/state", 5)
+
+
+def test_an_interrupted_creation_is_finished_by_the_next_controller() -> None:
+    decision = _controller(_led("old", 0, 0), _topic("new", (0,))).elected([])
+    assert [op.path for op in decision.operations] == [
+        "/controller_epoch",
+        "/brokers/topics/new/partitions",
+        "/brokers/topics/new/partitions/0",
+        "/brokers/topics/new/partitions/0/state",
+    ]
+    request = decision.requests[0].request
+    assert isinstance(request, LeaderAndIsr)
+    assert [(each.topic_partition.topic, each.is_new) for each in request.partitions] == [
+        ("old", False),
+        ("new", True),
+    ]
+
+
+def test_deletion_in_kafkas_order() -> None:
+    """ZK-4: nobody leads it, every replica is gone, the nodes are gone, and last the wish."""
+    controller = _controller(_led("t", 0, 0, 1), _led("other", 0, 0), live=(0, 1))
+    first = controller.deletions_wished(["t"])
+    state = StateNode(leader=NO_LEADER, leader_epoch=4, isr=(1,), controller_epoch=7)
+    assert first.operations == (
+        Check("/controller_epoch", EPOCH_VERSION),
+        Set("/brokers/topics/t/partitions/0/state", layout.encode_state(state), 5),
+    )
+    assert _sent(first) == [
+        (0, "UpdateMetadata"),
+        (1, "UpdateMetadata"),
+        (0, "StopReplica"),
+        (1, "StopReplica"),
+    ]
+    update, stop = first.requests[0].request, first.requests[2].request
+    assert isinstance(update, UpdateMetadata) and update.removed_topics == ("t",)
+    assert isinstance(stop, StopReplica) and stop.delete
+    assert stop.partitions == (TopicPartition("t", 0),)
+    controller.apply(first)
+    assert "t" in controller.image.topics, "the name is taken until its nodes are gone"
+
+    paths = ["/brokers/topics/t", "/config/topics/t", "/admin/delete_topics/t"]
+    second = controller.replicas_deleted(["t"], paths)
+    assert second.operations == (
+        Check("/controller_epoch", EPOCH_VERSION),
+        *(Delete(path) for path in paths),
+    )
+    assert second.requests == ()
+    controller.apply(second)
+    assert list(controller.image.topics) == ["other"]
+
+
+def test_a_topic_that_is_to_go_is_not_led_again() -> None:
+    decision = _controller(_led("t", 0, 0), _led("other", 0, 0)).elected(["t"])
+    request = decision.requests[0].request
+    assert isinstance(request, LeaderAndIsr)
+    assert [each.topic_partition.topic for each in request.partitions] == ["other"]
+
+
+def test_a_wish_for_what_is_not_there_is_just_removed() -> None:
+    controller = _controller()
+    first = controller.deletions_wished(["ghost"])
+    assert first.operations == ()
+    second = controller.replicas_deleted(["ghost"], ["/admin/delete_topics/ghost"])
+    assert second.operations[1:] == (Delete("/admin/delete_topics/ghost"),)

@@ -1,0 +1,122 @@
+"""What a handler may touch: the node's parts, and who asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.authorization import (
+    REQUIRED,
+    AllowAll,
+    Needs,
+    Operation,
+    Principal,
+    ResourceType,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.controller_runner import ControllerRunner
+    from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.replicas import Replicas
+    from barnabas.clock import Clock
+    from barnabas.cluster.image import BrokerImage, ClusterImage
+    from barnabas.config import BrokerConfig
+    from barnabas.protocol.api import Api
+
+
+class Node:
+    """One broker's parts, as its handlers see them."""
+
+    __slots__ = (
+        "authorizer",
+        "auto_advertised",
+        "broker_id",
+        "clock",
+        "config",
+        "controller",
+        "image",
+        "producer_ids",
+        "replicas",
+    )
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        replicas: Replicas,
+        controller: ControllerRunner,
+        image: ClusterImage,
+        producer_ids: ProducerIds,
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.replicas = replicas
+        self.controller = controller
+        self.image = image  # replaced, never changed, by each UpdateMetadata
+        self.producer_ids = producer_ids
+        self.broker_id = config.int("broker.id")
+        self.authorizer = AllowAll()
+        # Listener names for which nobody configured an address to advertise.
+        self.auto_advertised: frozenset[str] = frozenset()
+
+
+class Context:
+    """One request: the node, the API and version, and who asks from where (SE-1)."""
+
+    __slots__ = (
+        "api",
+        "client_address",
+        "client_id",
+        "listener",
+        "local_host",
+        "node",
+        "principal",
+        "version",
+    )
+
+    def __init__(
+        self, node: Node, listener: str, principal: Principal, client_address: str
+    ) -> None:
+        self.node = node
+        self.listener = listener
+        self.principal = principal
+        self.client_address = client_address
+        self.local_host = ""
+        self.api: Api
+        self.version = 0
+        self.client_id: str | None = None
+
+    def for_request(self, api: Api, version: int, client_id: str | None) -> Context:
+        """This connection's context, for one request on it."""
+        context = Context(self.node, self.listener, self.principal, self.client_address)
+        context.local_host = self.local_host
+        context.api = api
+        context.version = version
+        context.client_id = client_id
+        return context
+
+    def allowed(self, resource_name: str) -> bool:
+        """May the caller do what this API needs, on the resource of that name?"""
+        needs = REQUIRED[self.api.stem]
+        return needs is None or self.allowed_to(needs.operation, needs.resource_type, resource_name)
+
+    def allowed_to(
+        self, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool:
+        """May the caller do what goes beyond the API's own row (create a topic by asking)?"""
+        return self.node.authorizer.allows(
+            self.principal, self.client_address, Needs(operation, resource_type), resource_name
+        )
+
+    def address_of(self, broker: BrokerImage) -> tuple[str, int]:
+        """Host and port by which this client reaches a broker, through the listener it came by.
+
+        Where nobody configured an address, the one through which the client came is right by
+        construction, from another host and from inside a container alike.
+        """
+        endpoint = broker.endpoints[0]
+        for candidate in broker.endpoints:
+            if candidate.listener == self.listener:
+                endpoint = candidate
+        if broker.broker_id == self.node.broker_id and self.listener in self.node.auto_advertised:
+            return self.local_host or endpoint.host, endpoint.port
+        return endpoint.host, endpoint.port

@@ -1,0 +1,35 @@
+"""ApiVersions (key 18): the table of APIs, as a message.
+
+The router answers versions above ours itself (KIP-511); client software name and version are
+checked as Kafka does from version 3 on (KIP-511), and not kept yet.
+"""
+
+from __future__ import annotations
+
+import re
+
+from barnabas.broker.context import Context
+from barnabas.errors import InvalidRequest
+from barnabas.protocol.api import APIS
+from barnabas.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_NAMES_SOFTWARE = 3
+
+
+def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    if context.version >= _NAMES_SOFTWARE and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=InvalidRequest.code)
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
+            for api in APIS.values()
+        ]
+    )

@@ -1,0 +1,34 @@
+"""DescribeCluster (key 60): who is in the cluster and who controls it (KIP-700)."""
+
+from __future__ import annotations
+
+from barnabas.broker.context import Context
+from barnabas.errors import UnsupportedEndpointType
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+_BROKERS = 1  # endpoint type; 2 would be KRaft controllers, of which there are none
+
+
+def handle(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    if request.endpoint_type != _BROKERS:
+        return DescribeClusterResponse(
+            error_code=UnsupportedEndpointType.code,
+            error_message="this cluster has broker endpoints only",
+            endpoint_type=request.endpoint_type,
+        )
+    image = context.node.image
+    brokers = []
+    for broker in image.brokers.values():
+        host, port = context.address_of(broker)
+        brokers.append(
+            DescribeClusterBroker(
+                broker_id=broker.broker_id, host=host, port=port, rack=broker.rack
+            )
+        )
+    return DescribeClusterResponse(
+        cluster_id=image.cluster_id or "", controller_id=image.controller_id, brokers=brokers
+    )

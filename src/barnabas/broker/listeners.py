@@ -1,0 +1,151 @@
+"""`listeners` and `advertised.listeners`: what to bind, and what to tell clients.
+
+    NAME://host:port    an empty host binds every address; port 0 takes a free one
+
+Only PLAINTEXT is served yet; a listener of another security protocol is an error at the start, not
+a connection that fails later.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import NamedTuple
+
+from barnabas.cluster.image import Endpoint
+from barnabas.config import BrokerConfig
+from barnabas.errors import ConfigError
+
+_BACKLOG = 128
+
+
+class Listener(NamedTuple):
+    """One entry of `listeners`."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+def parse_listeners(key: str, text: str) -> list[Listener]:
+    """The entries of a listener list; raises ConfigError with the entry that is wrong."""
+    listeners = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, address = entry.partition("://")
+        host, colon, port = address.rpartition(":")
+        if not separator or not name or not colon or not port.isdecimal() or int(port) > 65535:
+            raise ConfigError(f"{key}: {entry!r} is not NAME://HOST:PORT (PLAINTEXT://:9092)")
+        listeners.append(Listener(name.upper(), host.strip("[]"), int(port)))
+    names = [listener.name for listener in listeners]
+    if len(set(names)) != len(names):
+        raise ConfigError(f"{key}: each listener needs a name of its own: {text}")
+    return listeners
+
+
+def configured_listeners(config: BrokerConfig) -> list[Listener]:
+    """What `listeners` says, checked against the security protocols that are served."""
+    listeners = parse_listeners("listeners", config.str("listeners"))
+    if not listeners:
+        raise ConfigError("listeners: at least one listener is needed (PLAINTEXT://:9092)")
+    for listener in listeners:
+        protocol = _security_protocols(config).get(listener.name)
+        if protocol is None:
+            raise ConfigError(
+                f"listeners: {listener.name} has no entry in listener.security.protocol.map"
+            )
+        if protocol != "PLAINTEXT":
+            raise ConfigError(f"listeners: {listener}: {protocol} is not served yet, use PLAINTEXT")
+    return listeners
+
+
+def _security_protocols(config: BrokerConfig) -> dict[str, str]:
+    pairs = (entry.partition(":") for entry in config.list("listener.security.protocol.map"))
+    return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+
+
+def bind(listener: Listener) -> list[socket.socket]:
+    """Sockets bound to the listener's address; an OSError says which address and what to do."""
+    try:
+        found = socket.getaddrinfo(
+            listener.host or None,
+            listener.port,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_PASSIVE,
+        )
+    except socket.gaierror as error:
+        raise ConfigError(f"listeners: {listener}: {error.strerror}; check the host name") from None
+    families = {entry[0]: entry for entry in reversed(found)}
+    if not listener.host and socket.AF_INET6 in families and socket.has_dualstack_ipv6():
+        return [_bind_dual_stack(listener)]
+    family, _, _, _, address = families.get(socket.AF_INET) or found[0]
+    return [_bind_one(listener, socket.socket(family, socket.SOCK_STREAM), address)]
+
+
+def _bind_dual_stack(listener: Listener) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    try:
+        return _bind_one(listener, sock, ("::", listener.port))
+    except ConfigError:
+        raise
+    except OSError:  # compiled in, and switched off on this machine
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        return _bind_one(listener, sock, ("0.0.0.0", listener.port))
+
+
+def _bind_one(listener: Listener, sock: socket.socket, address: object) -> socket.socket:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind(address)  # type: ignore[arg-type]
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"{listener}: port {listener.port} is taken; stop the process that has it or "
+                "choose another one (--port)"
+            ) from None
+        if error.errno in (errno.EACCES, errno.EADDRNOTAVAIL):
+            raise ConfigError(f"{listener}: cannot bind: {error.strerror}") from None
+        raise
+    sock.setblocking(False)
+    return sock
+
+
+def advertised_endpoints(
+    config: BrokerConfig, bound: list[Listener]
+) -> tuple[tuple[Endpoint, ...], frozenset[str]]:
+    """The endpoints to register, and the names of listeners that nobody configured an address for.
+
+    For the latter a client is told the address through which it came; what is registered is this
+    host's name, as Kafka does.
+    """
+    advertised = {
+        listener.name: listener
+        for listener in parse_listeners(
+            "advertised.listeners", config.str("advertised.listeners") or ""
+        )
+    }
+    unknown = set(advertised) - {listener.name for listener in bound}
+    if unknown:
+        raise ConfigError(
+            f"advertised.listeners: {', '.join(sorted(unknown))} is not among the listeners"
+        )
+    endpoints = []
+    automatic = []
+    for listener in bound:
+        told = advertised.get(listener.name, listener)
+        if told.host in ("0.0.0.0", "::") and listener.name in advertised:
+            raise ConfigError(
+                f"advertised.listeners: {told}: clients cannot connect to {told.host}"
+            )
+        if told.host in ("", "0.0.0.0", "::"):
+            automatic.append(listener.name)
+            told = told._replace(host=socket.gethostname())
+        port = told.port or listener.port
+        endpoints.append(Endpoint(listener.name, told.host, port, "PLAINTEXT"))
+    return tuple(endpoints), frozenset(automatic)

@@ -1,0 +1,69 @@
+"""`barnabas server start`: a broker as a process of its own.
+
+One line on standard output when it is ready, the log on standard error, a clean stop on SIGTERM
+and SIGINT. Nothing is imported here that the broker does not need: ready time counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+
+from barnabas.broker.server import Server
+from barnabas.config import BrokerConfig
+from barnabas.errors import BarnabasError
+from barnabas.net.loop import new_event_loop
+
+_log = logging.getLogger("barnabas.broker")
+
+
+class _LineFormatter(logging.Formatter):
+    """`time level logger message`, the time in UTC with milliseconds; one record, one line."""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+
+
+def run(config: BrokerConfig, started_at_s: float | None = None) -> int:
+    """Serve until a signal comes; the exit code.
+
+    `started_at_s`: when the process began, in seconds of `time.monotonic`, for the ready line.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_LineFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    began_at_s = time.monotonic() if started_at_s is None else started_at_s
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(_serve(config, began_at_s))
+    except (BarnabasError, OSError) as error:
+        sys.stderr.write(f"barnabas: {error}\n")
+        return 1
+
+
+async def _serve(config: BrokerConfig, began_at_s: float) -> int:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    server = Server(config)
+    await server.start()
+    listener = server.listeners[0]
+    ready_ms = round((time.monotonic() - began_at_s) * 1000)
+    sys.stdout.write(
+        f"barnabas ready on {listener.host or 'localhost'}:{listener.port} "
+        f"(broker {server.broker_id}, {','.join(map(str, server.log_dirs))}, {ready_ms} ms)\n"
+    )
+    sys.stdout.flush()
+    await stopping.wait()
+    _log.info("stopping broker=%d", server.broker_id)
+    await server.stop()
+    _log.info("stopped cleanly broker=%d", server.broker_id)
+    return 0

@@ -1,0 +1,165 @@
+"""The composition root: builds, starts and stops everything a broker is. Read it first.
+
+    bind sockets -> open logs (recover) -> open the metadata store -> become controller
+        -> LeaderAndIsr / UpdateMetadata make replicas and the image -> serve
+
+and backwards at the stop. Binding comes first, so that a taken port costs nothing; accepting comes
+last, so that nobody is answered before the answer is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from pathlib import Path
+
+from barnabas.broker.context import Node
+from barnabas.broker.controller_runner import ControllerRunner
+from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.listeners import (
+    Listener,
+    advertised_endpoints,
+    bind,
+    configured_listeners,
+)
+from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.replicas import Replicas
+from barnabas.broker.router import Router
+from barnabas.clock import Clock, Random, SystemClock, SystemRandom
+from barnabas.cluster.control import ControlRequest, LeaderAndIsr, UpdateMetadata
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.image import BrokerImage, ClusterImage
+from barnabas.config import BrokerConfig
+from barnabas.net.memory import MemoryPool
+from barnabas.storage.files import OsFiles
+from barnabas.storage.store import LogStore
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """One broker. `start` and `stop` are called once each, on the loop that serves it."""
+
+    def __init__(
+        self, config: BrokerConfig, clock: Clock | None = None, random: Random | None = None
+    ) -> None:
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.random = random or SystemRandom()
+        self.broker_id = config.int("broker.id")
+        self.log_dirs = [Path(path) for path in config.log_directories()]
+        self.listeners: list[Listener] = []  # as bound, with their real ports
+        self._sockets: list[socket.socket] = []
+        self._servers: list[asyncio.Server] = []
+        self._routers: list[Router] = []
+        self._logs: LogStore | None = None
+        self._metadata: EmbeddedStore | None = None
+        self._controller: ControllerRunner | None = None
+        self._housekeeping: Housekeeping | None = None
+        self._replicas: Replicas | None = None
+        self._node: Node | None = None
+        self._image = ClusterImage.empty()
+
+    @property
+    def port(self) -> int:
+        """The first listener's port."""
+        return self.listeners[0].port
+
+    @property
+    def node(self) -> Node:
+        assert self._node is not None, "the server has not been started"
+        return self._node
+
+    async def start(self) -> None:
+        """Be ready to serve, or raise ConfigError / OSError and hold nothing."""
+        try:
+            self._bind()
+            self._open_logs()
+            await self._join_cluster()
+            await self._serve()
+        except BaseException:
+            await self.stop()
+            raise
+
+    def _bind(self) -> None:
+        for listener in configured_listeners(self.config):
+            for sock in bind(listener):
+                self._sockets.append(sock)
+                self.listeners.append(listener._replace(port=sock.getsockname()[1]))
+
+    def _open_logs(self) -> None:
+        self._logs = LogStore.open(
+            OsFiles(),
+            self.log_dirs,
+            config=self.config.log_config(),  # until LeaderAndIsr tells a topic's own
+            broker_id=self.broker_id,
+            now_ms=self.clock.now_ms(),
+        )
+        self._metadata = EmbeddedStore.open(self.log_dirs[0])
+
+    async def _join_cluster(self) -> None:
+        assert self._logs is not None and self._metadata is not None
+        endpoints, automatic = advertised_endpoints(self.config, self.listeners)
+        self._replicas = Replicas(self.broker_id, self._logs, self.config)
+        self._controller = ControllerRunner(
+            self._metadata, self.broker_id, self.clock, self.random, self._deliver
+        )
+        self._node = Node(
+            self.config,
+            self.clock,
+            self._replicas,
+            self._controller,
+            self._image,
+            ProducerIds(self._controller),
+        )
+        self._node.auto_advertised = automatic
+        rack = self.config.str("broker.rack") or None
+        cluster_id = await self._controller.start(
+            BrokerImage(self.broker_id, endpoints, rack, epoch=0), self._logs.cluster_id
+        )
+        self._logs.set_cluster_id(cluster_id)
+
+    async def _serve(self) -> None:
+        assert self._logs is not None and self._replicas is not None
+        loop = asyncio.get_running_loop()
+        memory = MemoryPool(self.config.int("queued.max.request.bytes"))
+        for listener, sock in zip(self.listeners, self._sockets, strict=True):
+            router = Router(self.node, listener.name, memory)
+            self._routers.append(router)
+            self._servers.append(await loop.create_server(router.accept, sock=sock))
+        self._sockets = []  # the servers close them from here on
+        self._housekeeping = Housekeeping(self.config, self._logs, self._replicas)
+        self._housekeeping.start()
+        for warning in self.config.warnings:
+            _log.warning("%s", warning)
+
+    def _deliver(self, request: ControlRequest) -> None:
+        """What the controller sends to this broker; over the wire to others, later."""
+        assert self._replicas is not None and self._node is not None
+        if isinstance(request, UpdateMetadata):
+            self._image = self._node.image = self._image.apply(request)
+        elif isinstance(request, LeaderAndIsr):
+            self._replicas.apply_leader_and_isr(request)
+        else:
+            self._replicas.apply_stop_replica(request)
+
+    async def stop(self) -> None:
+        """A clean stop: the next start needs no recovery. Safe after a start that failed."""
+        if self._housekeeping is not None:
+            await self._housekeeping.stop()
+        for server in self._servers:
+            server.close()
+        for router in self._routers:
+            router.close()
+        for sock in self._sockets:
+            sock.close()
+        await asyncio.sleep(0)  # lets the connections' own closing run before the logs go
+        if self._controller is not None:
+            await self._controller.stop()
+        if self._logs is not None:
+            if self._replicas is not None:
+                self._replicas.checkpoint_high_watermarks()
+            self._logs.close()
+        if self._metadata is not None:
+            await self._metadata.close()

@@ -1,0 +1,396 @@
+"""One TCP connection as frames in and parts out; both ends of the protocol use it.
+
+    socket --recv_into--> buffer --+-- 4-byte length | frame --> on_frame(frame)
+    socket <--write / sendfile-- pending parts <-- write([bytes, FileSlice, ...])
+
+Owns the receive buffer and the order of what is written. Promises: a frame's memory is valid and
+writable until `on_frame` returns (whoever keeps a part of it copies that part); an idle connection
+holds no buffer; parts leave in the order of the calls; every FileSlice handed over is released
+once, sent or not. Does not promise that the peer has read anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import cast
+
+from barnabas.errors import CorruptData
+from barnabas.net.memory import MemoryPool
+from barnabas.types import FileSlice, Part
+
+_LENGTH = Struct(">i")
+_BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger gains nothing
+_READ_AHEAD_BYTES = 256 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)
+_HAS_SENDFILE = hasattr(os, "sendfile")
+
+Address = tuple[str, int]
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The transport seam: the simulator's network offers the same methods.
+
+    `on_frame(connection, frame)` gets each frame without its length; `on_close(connection, error)`
+    is called exactly once. With `pause_when_blocked` no frame is read while the peer does not take
+    what was written to it: right for a server; a client would deadlock with a server that does so.
+    """
+
+    def __init__(
+        self,
+        on_frame: Callable[[Connection, memoryview], None],
+        on_close: Callable[[Connection, Exception | None], None],
+        *,
+        max_frame_bytes: int,
+        memory: MemoryPool | None = None,
+        pause_when_blocked: bool = False,
+    ) -> None:
+        self._on_frame = on_frame
+        self._on_close = on_close
+        self._max_frame_bytes = max_frame_bytes
+        self._memory = memory or MemoryPool()
+        self._reserved_bytes = 0
+        self._pause_when_blocked = pause_when_blocked
+        self._transport: asyncio.Transport | None = None
+        self._buffer: bytearray | None = None
+        self._start = 0  # first byte not yet handed over
+        self._end = 0  # end of what was received
+        self._paused = 0  # how many reasons there are not to read
+        self._blocked = False  # the transport holds unsent bytes
+        self._pending: deque[Part] = deque()
+        self._pending_bytes = 0
+        self._file_socket: socket.socket | None = None
+        self._watching = False
+        self._drained: list[asyncio.Future[None]] = []
+        self._processing = False
+        self._closing = False
+        self.local_address: Address = ("", 0)
+        self.peer_address: Address = ("", 0)
+
+    # ---- life ----
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        # Nothing may wait in the transport while a file goes out beside it: the low-water mark
+        # at zero tells the moment when all that was written before has left.
+        self._transport.set_write_buffer_limits(high=0)
+        self.local_address = _address(transport.get_extra_info("sockname"))
+        self.peer_address = _address(transport.get_extra_info("peername"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        self._stop_watching()
+        if self._file_socket is not None:
+            self._file_socket.close()
+            self._file_socket = None
+        for part in self._pending:
+            if isinstance(part, FileSlice):
+                part.release()
+        self._pending.clear()
+        self._pending_bytes = 0
+        self._buffer = None
+        if self._memory.cancel(self._memory_granted):
+            self._reserved_bytes = 0
+        self._give_back_memory()
+        self._wake_drained()
+        self._on_close(self, exc)
+
+    @property
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        """Close once what was written has left."""
+        if self._closing:
+            return
+        self._closing = True
+        if self._transport is not None and not self._pending:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once and drop what was not sent."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # ---- reading ----
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._buffer is None:
+            self._buffer = bytearray(_BUFFER_BYTES)
+        elif self._end == len(self._buffer):
+            self._make_room()
+        return memoryview(self._buffer)[self._end :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._end += nbytes
+        self._hand_over()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None:
+        """Hand over no more frames until `resume_reading`; calls nest."""
+        self._paused += 1
+        if self._paused == 1 and self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        assert self._paused > 0, "resume_reading without pause_reading"
+        self._paused -= 1
+        if self._paused or self._closing or self._transport is None:
+            return
+        if not self._processing:
+            self._hand_over()  # frames that were in the buffer already
+        if not self._paused and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _hand_over(self) -> None:
+        """Give every complete frame in the buffer to `on_frame`."""
+        self._processing = True
+        try:
+            while not self._paused and not self._closing and self._end - self._start >= 4:
+                assert self._buffer is not None
+                size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
+                if size < 0 or size > self._max_frame_bytes:
+                    self._refuse(size)
+                    return
+                frame_end = self._start + 4 + size
+                if frame_end > self._end:
+                    self._reserve_memory(size)
+                    break
+                frame = memoryview(self._buffer)[self._start + 4 : frame_end]
+                self._start = frame_end
+                self._on_frame(self, frame)
+                self._give_back_memory()
+        finally:
+            self._processing = False
+        if self._start == self._end:
+            # Given back even if a frame of it is still referred to: the views keep it alive.
+            self._buffer = None
+            self._start = self._end = 0
+
+    def _make_room(self) -> None:
+        """The buffer is full and its last frame is not complete: move it to a roomier one.
+
+        A new buffer each time, since views into the old one may still be alive. It doubles instead
+        of trusting the length that the peer announced: memory follows what was really sent.
+        """
+        assert self._buffer is not None
+        held = self._end - self._start
+        needed = _BUFFER_BYTES
+        if held >= 4:
+            needed = _LENGTH.unpack_from(self._buffer, self._start)[0] + 4
+        roomier = bytearray(max(_BUFFER_BYTES, min(needed, 2 * held)))
+        roomier[:held] = memoryview(self._buffer)[self._start : self._end]
+        self._buffer = roomier
+        self._start, self._end = 0, held
+
+    def _reserve_memory(self, size: int) -> None:
+        """A frame that outgrows the first buffer is read on only when there is memory for it."""
+        if size + 4 <= _BUFFER_BYTES or self._reserved_bytes:
+            return
+        self._reserved_bytes = size
+        if not self._memory.reserve(size, self._memory_granted):
+            self.pause_reading()
+
+    def _memory_granted(self) -> None:
+        self.resume_reading()
+
+    def _give_back_memory(self) -> None:
+        if self._reserved_bytes:
+            size, self._reserved_bytes = self._reserved_bytes, 0
+            self._memory.release(size)
+
+    def _refuse(self, size: int) -> None:
+        host, port = self.peer_address
+        error = CorruptData(
+            f"{host}:{port} announced a frame of {size} bytes; at most {self._max_frame_bytes} are "
+            "accepted (socket.request.max.bytes): not a Kafka client, or a request too large"
+        )
+        self._buffer = None
+        self._start = self._end = 0
+        on_close, self._on_close = self._on_close, _already_told
+        self.abort()
+        on_close(self, error)
+
+    # ---- writing ----
+
+    def write(self, parts: Sequence[Part]) -> None:
+        """Send the parts, after all earlier ones; takes over the release of each FileSlice."""
+        transport = self._transport
+        if self._closing or transport is None:
+            for part in parts:
+                if isinstance(part, FileSlice):
+                    part.release()
+            return
+        if not self._pending:
+            if len(parts) == 1 and not isinstance(parts[0], FileSlice):
+                transport.write(parts[0])
+                return
+            if not any(isinstance(part, FileSlice) for part in parts):
+                transport.write(b"".join(parts))  # type: ignore[arg-type]
+                return
+        for part in parts:
+            if len(part):
+                self._pending.append(part)
+                self._pending_bytes += len(part)
+            elif isinstance(part, FileSlice):
+                part.release()
+        self._pump()
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What was written and has not left this process."""
+        if self._transport is None:
+            return 0
+        return self._pending_bytes + self._transport.get_write_buffer_size()
+
+    async def drain(self) -> None:
+        """Wait until all that was written has left this process (or the connection is gone)."""
+        if self._closing or (not self._pending and not self._blocked):
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        self._drained.append(waiter)
+        await waiter
+
+    def pause_writing(self) -> None:
+        self._blocked = True
+        if self._pause_when_blocked and not self._closing:
+            self.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._blocked = False
+        self._pump()
+        if not self._blocked and not self._pending:
+            self._wake_drained()
+        if self._pause_when_blocked and not self._closing:
+            self.resume_reading()
+
+    def _pump(self) -> None:
+        """Send pending parts until one has to wait."""
+        while self._pending and not self._blocked and not self._watching:
+            part = self._pending[0]
+            if isinstance(part, FileSlice):
+                if not self._send_file(part):
+                    return
+            elif not self._send_bytes(part):
+                return
+        if not self._pending and self._closing and self._transport is not None:
+            self._transport.close()
+
+    def _send_bytes(self, part: bytes | bytearray | memoryview) -> bool:
+        """Send one part of bytes; False if the rest has to wait."""
+        self._pending.popleft()
+        self._pending_bytes -= len(part)
+        assert self._transport is not None
+        if self._pending and self._is_direct():
+            # More follows at once: MSG_MORE spares a packet for the header alone.
+            try:
+                sent = self._socket().send(part, _MSG_MORE)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self._fail(error)
+                return False
+            if sent < len(part):
+                self._pending.appendleft(memoryview(part)[sent:])
+                self._pending_bytes += len(part) - sent
+                self._watch()
+                return False
+            return True
+        self._transport.write(part)
+        return True
+
+    def _send_file(self, part: FileSlice) -> bool:
+        """Send as much of a file as the socket takes; False if the rest has to wait."""
+        assert self._transport is not None
+        try:
+            if self._is_direct():
+                sent = os.sendfile(
+                    self._socket().fileno(), part.file.fileno(), part.position, part.size
+                )
+            else:
+                data = part.file.pread(min(part.size, _READ_AHEAD_BYTES), part.position)
+                sent = len(data)
+                self._transport.write(data)
+        except (BlockingIOError, InterruptedError):
+            self._watch()
+            return False
+        except OSError as error:
+            self._fail(error)
+            return False
+        if sent == 0:
+            # The file is shorter than the answer said. The peer waits for bytes that will never
+            # come: there is no honest way on.
+            self._fail(OSError(f"file ended {part.size} bytes early while it was being sent"))
+            return False
+        self._pending_bytes -= sent
+        if sent == part.size:
+            self._pending.popleft()
+            part.release()
+            return True
+        part.position += sent
+        part.size -= sent
+        return True
+
+    def _is_direct(self) -> bool:
+        """Whether bytes may go to the socket itself, past the transport."""
+        assert self._transport is not None
+        return _HAS_SENDFILE and self._transport.get_extra_info("sslcontext") is None
+
+    def _socket(self) -> socket.socket:
+        """A duplicate of the transport's socket: uvloop refuses `add_writer` on its own."""
+        if self._file_socket is None:
+            assert self._transport is not None
+            own = self._transport.get_extra_info("socket")
+            self._file_socket = socket.socket(fileno=os.dup(own.fileno()))
+            self._file_socket.setblocking(False)
+        return self._file_socket
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            if self._pause_when_blocked:
+                self.pause_reading()
+            asyncio.get_running_loop().add_writer(self._socket().fileno(), self._writable)
+
+    def _stop_watching(self) -> None:
+        if self._watching:
+            self._watching = False
+            asyncio.get_running_loop().remove_writer(self._socket().fileno())
+
+    def _writable(self) -> None:
+        self._stop_watching()
+        self._pump()
+        if not self._pending and not self._blocked:
+            self._wake_drained()
+        if self._pause_when_blocked and not self._closing:
+            self.resume_reading()
+
+    def _fail(self, error: OSError) -> None:
+        on_close, self._on_close = self._on_close, _already_told
+        self.abort()
+        on_close(self, error)
+
+    def _wake_drained(self) -> None:
+        waiters, self._drained = self._drained, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _already_told(connection: Connection, error: Exception | None) -> None:
+    """Takes the place of `on_close` once the owner knows why the connection ended."""
+
+
+def _address(name: object) -> Address:
+    """Host and port of a socket name; an IPv6 name has two members more, a Unix one none."""
+    if isinstance(name, tuple) and len(name) >= 2:
+        host, port = str(name[0]), int(name[1])
+        return (host.removeprefix("::ffff:"), port)
+    return ("", 0)

@@ -1,0 +1,33 @@
+"""Fixtures that every kind of test may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import foreign
+
+if TYPE_CHECKING:
+    from barnabas.broker.embedded import Broker
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The directory of fixtures and real data that lies beside the checkout."""
+    return foreign.require_shared()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """An embedded broker of the module's own, on a free port and in a temporary directory.
+
+    All tests of a module talk to this one process at once or in turn, so they name their topics
+    themselves and leave other topics alone.
+    """
+    import barnabas
+
+    with barnabas.Broker() as running:
+        yield running

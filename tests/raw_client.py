@@ -1,0 +1,81 @@
+"""A client that says exactly what a test tells it to: one frame out, one frame in."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from types import TracebackType
+
+from barnabas.protocol.api import Api
+from barnabas.protocol.codec import Message
+from barnabas.protocol.frame import decode_response, encode_request
+from barnabas.records.record import BatchBuilder
+
+
+class RawClient:
+    """A blocking connection that speaks frames, right or wrong."""
+
+    def __init__(self, bootstrap_servers: str, timeout_s: float = 10.0) -> None:
+        host, port = bootstrap_servers.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self._correlation_id = 0
+
+    def __enter__(self) -> RawClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.socket.close()
+
+    def send(self, api: Api, version: int, request: Message) -> int:
+        """Send a request; its correlation id."""
+        self._correlation_id += 1
+        parts = encode_request(api, version, self._correlation_id, "raw", request)
+        self.socket.sendall(b"".join(parts))
+        return self._correlation_id
+
+    def receive(self, api: Api, version: int) -> tuple[int, Message]:
+        """The next response, taken to be of that API and version; its correlation id first."""
+        return decode_response(api, version, memoryview(self.receive_frame()))
+
+    def call(self, api: Api, version: int, request: Message) -> Message:
+        sent = self.send(api, version, request)
+        got, response = self.receive(api, version)
+        assert got == sent
+        return response
+
+    def send_bytes(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def receive_frame(self) -> bytes:
+        """The next frame without its length; b"" at the end of the connection."""
+        head = self._receive_exactly(4)
+        return self._receive_exactly(struct.unpack(">i", head)[0]) if head else b""
+
+    def is_closed_by_peer(self) -> bool:
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def _receive_exactly(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            more = self.socket.recv(size - len(data))
+            if not more:
+                assert not data, f"connection ended within a frame, after {len(data)} bytes"
+                return b""
+            data += more
+        return bytes(data)
+
+
+def batch(*values: bytes, timestamp_ms: int = 1_700_000_000_000, **producer: int) -> bytes:
+    """One record batch with these values; `producer_id`, `producer_epoch`, `base_sequence`, `codec`."""
+    builder = BatchBuilder(**producer)
+    for index, value in enumerate(values):
+        builder.append(timestamp_ms + index, None, value)
+    return bytes(builder.build())

@@ -1,0 +1,123 @@
+"""CreateTopics: partitions, replicas, configs, what is refused and with which error."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.errors import (
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidTopic,
+    TopicAlreadyExists,
+)
+from barnabas.protocol.api import CREATE_TOPICS, METADATA
+from barnabas.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest
+from tests.raw_client import RawClient
+
+
+def create(
+    client: RawClient,
+    name: str,
+    partitions: int = 1,
+    replicas: int = 1,
+    version: int = 5,
+    **fields: object,
+) -> CreatableTopicResult:
+    validate_only = bool(fields.pop("validate_only", False))
+    wanted = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=replicas, **fields
+    )
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000)
+    if version >= 1:
+        request.validate_only = validate_only
+    return client.call(CREATE_TOPICS, version, request).topics[0]
+
+
+def exists(client: RawClient, name: str) -> bool:
+    answer = client.call(METADATA, 1, MetadataRequest(topics=None))
+    return name in [topic.name for topic in answer.topics]
+
+
+@pytest.mark.parametrize("version", range(CREATE_TOPICS.min_version, CREATE_TOPICS.max_version + 1))
+def test_a_topic_is_created_in_every_version(client: RawClient, version: int) -> None:
+    """TP-1, TP-4"""
+    result = create(client, f"made-by-{version}", 3, version=version)
+    assert result.error_code == 0
+    if version >= 5:
+        assert (result.num_partitions, result.replication_factor) == (3, 1)
+        assert {entry.name for entry in result.configs or []} >= {"segment.bytes", "retention.ms"}
+    if version >= 7:
+        assert result.topic_id != bytes(16)
+    assert exists(client, f"made-by-{version}")
+
+
+def test_defaults_of_the_broker(client: RawClient) -> None:
+    """KIP-464: -1 takes num.partitions and default.replication.factor."""
+    result = create(client, "by-default", -1, -1)
+    assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 1, 1)
+
+
+def test_what_is_refused(client: RawClient) -> None:
+    """TP-1, TP-5"""
+    assert create(client, "taken").error_code == 0
+    assert create(client, "taken").error_code == TopicAlreadyExists.code
+    assert create(client, "none", partitions=0).error_code == InvalidPartitions.code
+    assert create(client, "two", replicas=2).error_code == InvalidReplicationFactor.code
+    assert create(client, "zero", replicas=0).error_code == InvalidReplicationFactor.code
+    for name in ("a b", "", ".", "x" * 250):
+        assert create(client, name).error_code == InvalidTopic.code
+    assert not exists(client, "none")
+
+
+def test_configs(client: RawClient) -> None:
+    good = [CreatableTopicConfig(name="segment.bytes", value="65536")]
+    result = create(client, "with-config", configs=good)
+    assert result.error_code == 0
+    (entry,) = [each for each in result.configs or [] if each.name == "segment.bytes"]
+    assert (entry.value, entry.config_source) == ("65536", 1)
+    for name, value in [("segment.byte", "1"), ("segment.bytes", "many"), ("segment.bytes", "-1")]:
+        bad = [CreatableTopicConfig(name=name, value=value)]
+        refused = create(client, "with-bad-config", configs=bad)
+        assert refused.error_code == InvalidConfig.code
+        assert name in (refused.error_message or "")
+    assert not exists(client, "with-bad-config")
+
+
+def test_an_assignment(client: RawClient) -> None:
+    def assigned(*rows: tuple[int, list[int]]) -> list[CreatableReplicaAssignment]:
+        return [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+            for index, brokers in rows
+        ]
+
+    ok = create(client, "assigned", -1, -1, assignments=assigned((0, [0]), (1, [0])))
+    assert (ok.error_code, ok.num_partitions) == (0, 2)
+    for rows in [((1, [0]),), ((0, [5]),), ((0, [0, 0]),), ((0, []),)]:
+        refused = create(client, "badly-assigned", -1, -1, assignments=assigned(*rows))
+        assert refused.error_code == InvalidReplicaAssignment.code, rows
+    both = create(client, "both", 2, -1, assignments=assigned((0, [0])))
+    assert both.error_code == InvalidRequest.code
+
+
+def test_validate_only_creates_nothing(client: RawClient) -> None:
+    assert create(client, "only-validated", validate_only=True).error_code == 0
+    assert not exists(client, "only-validated")
+    refused = create(client, "only-validated", replicas=9, validate_only=True)
+    assert refused.error_code == InvalidReplicationFactor.code
+
+
+def test_a_topic_listed_twice_is_refused(client: RawClient) -> None:
+    wanted = [CreatableTopic(name="twice", num_partitions=1, replication_factor=1)] * 2
+    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=wanted, timeout_ms=5000))
+    assert {result.error_code for result in answer.topics} == {InvalidRequest.code}
+    assert not exists(client, "twice")

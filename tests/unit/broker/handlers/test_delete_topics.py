@@ -1,0 +1,66 @@
+"""DeleteTopics: by name and by id, without leftovers."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas import Broker
+from barnabas.errors import TopicDeletionDisabled, UnknownTopicId, UnknownTopicOrPartition
+from barnabas.protocol.api import DELETE_TOPICS
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tests.raw_client import RawClient, batch
+from tests.unit.broker.conftest import create
+from tests.unit.broker.handlers.test_create_topics import exists
+from tests.unit.broker.handlers.test_fetch import fill, only, topic_id_of
+from tests.unit.broker.handlers.test_fetch import request as fetch_request
+from barnabas.protocol.api import FETCH
+
+
+def delete(client: RawClient, name: str | None, version: int, topic_id: bytes = bytes(16)) -> int:
+    if version >= 6:
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name, topic_id=topic_id)], timeout_ms=5000
+        )
+    else:
+        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=5000)
+    return client.call(DELETE_TOPICS, version, request).responses[0].error_code
+
+
+@pytest.mark.parametrize("version", range(DELETE_TOPICS.min_version, DELETE_TOPICS.max_version + 1))
+def test_a_topic_is_gone_in_every_version(
+    node: Broker, client: RawClient, topic: str, version: int
+) -> None:
+    """TP-4, ZK-4: metadata, directory and znodes."""
+    fill(client, topic, batch(b"a"))
+    assert (node.data_dir / f"{topic}-0").is_dir()
+    assert delete(client, topic, version) == 0
+    assert not exists(client, topic)
+    assert not (node.data_dir / f"{topic}-0").exists()
+
+
+def test_a_namesake_starts_empty(client: RawClient, topic: str) -> None:
+    fill(client, topic, batch(b"old"))
+    old_id = topic_id_of(client, topic)
+    assert delete(client, topic, 5) == 0
+    create(client, topic)
+    assert topic_id_of(client, topic) != old_id
+    partition = only(client.call(FETCH, 11, fetch_request(topic)))
+    assert (partition.error_code, partition.high_watermark) == (0, 0)
+
+
+def test_by_id(client: RawClient, topic: str) -> None:
+    assert delete(client, None, 6, topic_id_of(client, topic)) == 0
+    assert not exists(client, topic)
+    assert delete(client, None, 6, b"\x05" * 16) == UnknownTopicId.code
+
+
+def test_an_unknown_topic(client: RawClient) -> None:
+    assert delete(client, "no-such-topic", 5) == UnknownTopicOrPartition.code
+
+
+def test_deletion_can_be_switched_off() -> None:
+    config = {"delete.topic.enable": "false"}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "kept")
+        assert delete(client, "kept", 5) == TopicDeletionDisabled.code
+        assert exists(client, "kept")

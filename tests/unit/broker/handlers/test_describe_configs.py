@@ -1,0 +1,84 @@
+"""DescribeConfigs: value, source, type and a sentence for every config."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.config import BROKER_KEYS, TOPIC_KEYS
+from barnabas.errors import InvalidRequest, UnknownTopicOrPartition
+from barnabas.protocol.api import CREATE_TOPICS, DESCRIBE_CONFIGS
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResult,
+)
+from tests.raw_client import RawClient
+
+TOPIC, BROKER = 2, 4
+
+
+def describe(
+    client: RawClient,
+    kind: int,
+    name: str,
+    keys: list[str] | None = None,
+    version: int = DESCRIBE_CONFIGS.max_version,
+) -> DescribeConfigsResult:
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=keys
+    )
+    request = DescribeConfigsRequest(resources=[resource])
+    if version >= 3:
+        request.include_documentation = True
+    return client.call(DESCRIBE_CONFIGS, version, request).results[0]
+
+
+@pytest.mark.parametrize(
+    "version", range(DESCRIBE_CONFIGS.min_version, DESCRIBE_CONFIGS.max_version + 1)
+)
+def test_a_topics_configs_in_every_version(client: RawClient, topic: str, version: int) -> None:
+    """UX-3: every config has its name, a type, a default and a sentence."""
+    result = describe(client, TOPIC, topic, version=version)
+    assert result.error_code == 0
+    assert [entry.name for entry in result.configs] == list(TOPIC_KEYS)
+    (entry,) = [each for each in result.configs if each.name == "retention.ms"]
+    assert entry.value == "604800000"
+    if version >= 1:
+        assert entry.config_source == 5
+    if version >= 3:
+        assert entry.config_type == 5 and entry.documentation
+
+
+def test_a_topics_own_setting(client: RawClient) -> None:
+    config = CreatableTopicConfig(name="retention.ms", value="1000")
+    wanted = CreatableTopic(
+        name="own-retention", num_partitions=1, replication_factor=1, configs=[config]
+    )
+    client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    (entry,) = describe(client, TOPIC, "own-retention", ["retention.ms"]).configs
+    assert (entry.name, entry.value, entry.config_source) == ("retention.ms", "1000", 1)
+
+
+def test_the_brokers_configs(client: RawClient) -> None:
+    result = describe(client, BROKER, "0")
+    assert [entry.name for entry in result.configs] == list(BROKER_KEYS)
+    entries = {entry.name: entry for entry in result.configs}
+    assert entries["log.dirs"].config_source == 4
+    assert entries["num.partitions"].value == "1"
+
+
+def test_no_secret_is_told(client: RawClient) -> None:
+    """SE-6"""
+    secrets = [each for each in describe(client, BROKER, "0").configs if each.is_sensitive]
+    assert secrets and all(each.value is None for each in secrets)
+
+
+def test_what_is_not_there(client: RawClient) -> None:
+    assert describe(client, TOPIC, "no-such").error_code == UnknownTopicOrPartition.code
+    assert describe(client, BROKER, "7").error_code == InvalidRequest.code
+    assert describe(client, 99, "x").error_code == InvalidRequest.code

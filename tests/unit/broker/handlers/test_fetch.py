@@ -1,0 +1,210 @@
+"""Fetch: whole batches, limits, the long poll, what one may not see."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from barnabas.errors import (
+    FencedLeaderEpoch,
+    FetchSessionIdNotFound,
+    OffsetOutOfRange,
+    UnknownLeaderEpoch,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from barnabas.protocol.api import DELETE_TOPICS, FETCH, METADATA, PRODUCE
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.records.record import iterate_records
+from tests.raw_client import RawClient, batch
+from tests.unit.broker.handlers.test_produce import request as produce_request
+
+
+def topic_id_of(client: RawClient, topic: str) -> bytes:
+    answer = client.call(METADATA, 12, MetadataRequest(topics=[MetadataRequestTopic(name=topic)]))
+    return answer.topics[0].topic_id
+
+
+def request(topic: str | bytes, offset: int = 0, partition: int = 0, **fields: int) -> FetchRequest:
+    own = {
+        name: fields.pop(name)
+        for name in ("partition_max_bytes", "current_leader_epoch")
+        if name in fields
+    }
+    own.setdefault("partition_max_bytes", 1 << 20)
+    wanted = FetchPartition(partition=partition, fetch_offset=offset, **own)
+    named = {"topic": topic} if isinstance(topic, str) else {"topic_id": topic}
+    base = {"replica_id": -1, "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+    return FetchRequest(
+        topics=[FetchTopic(partitions=[wanted], **named)], session_epoch=-1, **(base | fields)
+    )
+
+
+def only(response: FetchResponse):  # type: ignore[no-untyped-def]
+    return response.responses[0].partitions[0]
+
+
+def values(partition) -> list[bytes | None]:  # type: ignore[no-untyped-def]
+    return [record.value for record in iterate_records(bytes(partition.records or b""))]
+
+
+def fill(client: RawClient, topic: str, *batches: bytes) -> None:
+    for each in batches:
+        answer = client.call(PRODUCE, 9, produce_request(topic, {0: each}))
+        assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+@pytest.mark.parametrize("version", range(4, FETCH.max_version + 1))
+def test_what_was_produced_comes_back_in_every_version(
+    client: RawClient, topic: str, version: int
+) -> None:
+    fill(client, topic, batch(b"a", b"b"), batch(b"c"))
+    name = topic_id_of(client, topic) if version >= 13 else topic
+    partition = only(client.call(FETCH, version, request(name)))
+    assert partition.error_code == 0
+    assert values(partition) == [b"a", b"b", b"c"]
+    assert partition.high_watermark == partition.last_stable_offset == 3
+
+
+def test_from_the_middle_of_a_batch_the_whole_batch_comes(client: RawClient, topic: str) -> None:
+    fill(client, topic, batch(b"a", b"b", b"c"), batch(b"d"))
+    assert values(only(client.call(FETCH, 11, request(topic, 1)))) == [b"a", b"b", b"c", b"d"]
+    assert values(only(client.call(FETCH, 11, request(topic, 3)))) == [b"d"]
+    assert values(only(client.call(FETCH, 11, request(topic, 4)))) == []
+
+
+def test_a_first_batch_above_every_limit_is_returned_all_the_same(
+    client: RawClient, topic: str
+) -> None:
+    """CO-1"""
+    fill(client, topic, batch(bytes(5000)), batch(b"next"))
+    limited = request(topic, max_bytes=100, partition_max_bytes=100)
+    assert values(only(client.call(FETCH, 11, limited))) == [bytes(5000)]
+
+
+def test_limits_cut_between_batches(client: RawClient, topic: str) -> None:
+    """CO-1: partition and request limits, whole batches only."""
+    one = batch(bytes(1000))
+    fill(client, topic, *[one] * 5)
+    limited = request(topic, partition_max_bytes=len(one) * 2 + 10)
+    assert len(values(only(client.call(FETCH, 11, limited)))) == 2
+
+
+def test_an_empty_fetch_waits_and_returns_empty(client: RawClient, topic: str) -> None:
+    """CO-1"""
+    began = time.monotonic()
+    partition = only(client.call(FETCH, 11, request(topic, max_wait_ms=200)))
+    assert values(partition) == []
+    assert time.monotonic() - began >= 0.19
+
+
+def test_a_long_poll_ends_when_a_record_is_there(node, client: RawClient, topic: str) -> None:
+    """CO-1: a poll of seven days returns as soon as there is data."""
+    seven_days_ms = 7 * 24 * 3600 * 1000
+    sent = client.send(FETCH, 11, request(topic, max_wait_ms=seven_days_ms))
+    with RawClient(node.bootstrap_servers) as other:
+        fill(other, topic, batch(b"now"))
+    got, response = client.receive(FETCH, 11)
+    assert got == sent
+    assert values(only(response)) == [b"now"]
+
+
+def test_a_long_poll_waits_for_min_bytes(node, client: RawClient, topic: str) -> None:
+    """CO-1: fetch.min.bytes"""
+    one = batch(bytes(1000))
+    client.send(FETCH, 11, request(topic, max_wait_ms=20_000, min_bytes=2 * len(one)))
+    with RawClient(node.bootstrap_servers) as other:
+        fill(other, topic, one)
+        client.socket.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            client.receive_frame()
+        client.socket.settimeout(10)
+        fill(other, topic, one)
+    assert len(values(only(client.receive(FETCH, 11)[1]))) == 2
+
+
+def test_answers_keep_the_order_of_the_requests(client: RawClient, topic: str) -> None:
+    """A parked fetch does not let the answers behind it pass."""
+    fill(client, topic, batch(b"a"))
+    waiting = client.send(FETCH, 11, request(topic, 1, max_wait_ms=150))
+    ready = client.send(FETCH, 11, request(topic, 0))
+    assert client.receive(FETCH, 11)[0] == waiting
+    assert client.receive(FETCH, 11)[0] == ready
+
+
+def test_a_deleted_topic_wakes_its_readers(node, client: RawClient, topic: str) -> None:
+    client.send(FETCH, 11, request(topic, max_wait_ms=20_000))
+    with RawClient(node.bootstrap_servers) as other:
+        other.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000))
+    assert only(client.receive(FETCH, 11)[1]).error_code == UnknownTopicOrPartition.code
+
+
+@pytest.mark.parametrize("offset", [-1, 2, 1 << 40])
+def test_offsets_outside_the_log_are_refused(client: RawClient, topic: str, offset: int) -> None:
+    fill(client, topic, batch(b"a"))
+    partition = only(client.call(FETCH, 11, request(topic, offset, max_wait_ms=10_000)))
+    assert partition.error_code == OffsetOutOfRange.code
+    assert partition.high_watermark == -1
+
+
+@pytest.mark.parametrize("version", range(FETCH.min_version, 4))
+def test_old_versions_get_an_error_per_partition(
+    client: RawClient, topic: str, version: int
+) -> None:
+    """ST-5: nothing is converted down."""
+    partition = only(client.call(FETCH, version, request(topic)))
+    assert partition.error_code == UnsupportedVersion.code
+
+
+def test_unknown_partitions_topics_and_ids(client: RawClient, topic: str) -> None:
+    def error_of(version: int, name: str | bytes, partition: int = 0) -> int:
+        wanted = request(name, partition=partition, max_wait_ms=10_000)
+        return only(client.call(FETCH, version, wanted)).error_code
+
+    assert error_of(11, topic, 9) == UnknownTopicOrPartition.code
+    assert error_of(11, "no-such-topic") == UnknownTopicOrPartition.code
+    assert error_of(13, b"\x07" * 16) == UnknownTopicId.code
+
+
+def test_leader_epochs_are_fenced(client: RawClient, topic: str) -> None:
+    """KIP-320"""
+    newer = request(topic, current_leader_epoch=5)
+    assert only(client.call(FETCH, 11, newer)).error_code == UnknownLeaderEpoch.code
+    assert FencedLeaderEpoch.code != UnknownLeaderEpoch.code
+
+
+def test_sessions_are_declined(client: RawClient, topic: str) -> None:
+    wanted = request(topic)
+    wanted.session_epoch = 0
+    assert client.call(FETCH, 11, wanted).session_id == 0
+    wanted.session_id, wanted.session_epoch = 42, 3
+    assert client.call(FETCH, 11, wanted).error_code == FetchSessionIdNotFound.code
+
+
+def test_many_readers_wait_at_once(node, client: RawClient, topic: str) -> None:
+    """CO-3's ground: everybody who reads a partition gets everything."""
+    got: list[list[bytes | None]] = []
+
+    def read() -> None:
+        with RawClient(node.bootstrap_servers) as reader:
+            answer = reader.call(FETCH, 11, request(topic, max_wait_ms=10_000))
+            got.append(values(only(answer)))
+
+    readers = [threading.Thread(target=read) for _ in range(8)]
+    for reader in readers:
+        reader.start()
+    time.sleep(0.1)
+    fill(client, topic, batch(b"to all"))
+    for reader in readers:
+        reader.join(10)
+    assert got == [[b"to all"]] * 8

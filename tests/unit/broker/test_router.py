@@ -1,0 +1,104 @@
+"""The router against bad frames: an answer or a closed connection, and nobody else notices."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from barnabas import Broker
+from barnabas.broker.authorization import REQUIRED
+from barnabas.protocol.api import API_VERSIONS, APIS, METADATA
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
+from tests.raw_client import RawClient
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def header(key: int, version: int) -> bytes:
+    return struct.pack(">hhih", key, version, 1, 3) + b"raw"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">i", -5),
+        struct.pack(">i", 0x7FFFFFFF),
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        framed(b""),
+        framed(b"\x00"),
+        framed(header(3, 9)[:9]),
+        framed(header(999, 0)),
+        framed(header(3, 99)),
+        framed(header(-1, -1)),
+        framed(header(3, 1) + b"\x7f\xff\xff\xff"),
+        framed(header(3, 1) + b"\x00\x00\x00\x01\x00\x05ab"),
+        framed(header(3, 1) + b"\xff\xff\xff\xff" + b"trailing"),
+    ],
+    ids=[
+        "negative-length",
+        "huge-length",
+        "http",
+        "empty",
+        "one-byte",
+        "cut-header",
+        "unknown-key",
+        "unknown-version",
+        "negative-key",
+        "huge-array",
+        "cut-string",
+        "trailing",
+    ],
+)
+def test_a_bad_frame_closes_its_connection_and_no_other(node: Broker, data: bytes) -> None:
+    """UX-4"""
+    with RawClient(node.bootstrap_servers) as good, RawClient(node.bootstrap_servers) as bad:
+        bad.send_bytes(data)
+        assert bad.is_closed_by_peer()
+        assert good.call(METADATA, 9, MetadataRequest(topics=[])).brokers
+
+
+def test_what_came_before_a_bad_frame_is_answered(client: RawClient) -> None:
+    client.send(API_VERSIONS, 0, ApiVersionsRequest())
+    client.send_bytes(framed(header(999, 0)))
+    assert client.receive(API_VERSIONS, 0)[1].error_code == 0
+    assert client.is_closed_by_peer()
+
+
+def test_a_thousand_requests_on_one_connection_are_answered_in_order(client: RawClient) -> None:
+    sent = [client.send(METADATA, 9, MetadataRequest(topics=[])) for _ in range(1000)]
+    assert [client.receive(METADATA, 9)[0] for _ in sent] == sent
+
+
+def test_every_api_says_what_it_needs() -> None:
+    """SE-1: one table, no API left out."""
+    assert set(REQUIRED) == {api.stem for api in APIS.values()}
+
+
+def test_requests_carry_who_asks(node: Broker) -> None:
+    """SE-1: principal, listener and client address reach the authorizer, with what is needed."""
+    asked: list[tuple[str, str, str, str]] = []
+
+    class Recording:
+        def allows(self, principal, client_address, needs, resource_name):  # type: ignore[no-untyped-def]
+            asked.append((str(principal), client_address, needs.operation.name, resource_name))
+            return resource_name != "hidden"
+
+    assert node._server is not None
+    allow_all, node._server.node.authorizer = node._server.node.authorizer, Recording()
+    try:
+        with RawClient(node.bootstrap_servers) as client:
+            from barnabas.errors import TopicAuthorizationFailed
+            from barnabas.protocol.messages.metadata import MetadataRequestTopic
+
+            wanted = [MetadataRequestTopic(name="hidden")]
+            answer = client.call(
+                METADATA, 9, MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+            )
+            assert answer.topics[0].error_code == TopicAuthorizationFailed.code
+    finally:
+        node._server.node.authorizer = allow_all
+    assert ("User:ANONYMOUS", "127.0.0.1", "DESCRIBE", "hidden") in asked

@@ -1,0 +1,339 @@
+"""net/connection.py over real loopback sockets: frames, order, files, limits, backpressure."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import CorruptData
+from barnabas.net.connection import Connection
+from barnabas.net.loop import new_event_loop
+from barnabas.net.memory import MemoryPool
+from barnabas.types import FileSlice
+
+FrameHandler = Callable[[Connection, memoryview], None]
+
+
+class OpenFile:
+    """A SharedFile over a descriptor that counts who holds it."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDONLY)
+        self.holders = 0
+
+    def acquire(self) -> None:
+        self.holders += 1
+
+    def release(self) -> None:
+        self.holders -= 1
+        assert self.holders >= 0
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def pread(self, size: int, position: int) -> bytes:
+        return os.pread(self._fd, size, position)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class Peer:
+    """The server's end of one test: what it got, and how it ended."""
+
+    def __init__(
+        self, on_frame: FrameHandler, max_frame_bytes: int, memory: MemoryPool | None
+    ) -> None:
+        self.connection = Connection(
+            on_frame,
+            self._on_close,
+            max_frame_bytes=max_frame_bytes,
+            memory=memory,
+            pause_when_blocked=True,
+        )
+        self.closed: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def _on_close(self, connection: Connection, error: Exception | None) -> None:
+        assert not self.closed.done(), "on_close is called once"
+        self.closed.set_result(error)
+
+
+@asynccontextmanager
+async def served(
+    on_frame: FrameHandler, max_frame_bytes: int = 1 << 20, memory: MemoryPool | None = None
+) -> AsyncIterator[tuple[socket.socket, Peer]]:
+    """A connected pair: a plain blocking-free client socket and our end."""
+    loop = asyncio.get_running_loop()
+    peer = Peer(on_frame, max_frame_bytes, memory)
+    server = await loop.create_server(lambda: peer.connection, "127.0.0.1", 0)
+    client = socket.socket()
+    client.setblocking(False)
+    try:
+        await loop.sock_connect(client, server.sockets[0].getsockname())
+        yield client, peer
+    finally:
+        client.close()
+        server.close()
+        peer.connection.abort()
+        await asyncio.wait_for(peer.closed, 5)
+
+
+async def receive(client: socket.socket, size: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    got = bytearray()
+    while len(got) < size:
+        more = await asyncio.wait_for(loop.sock_recv(client, 1 << 20), 5)
+        if not more:
+            break
+        got += more
+    return bytes(got)
+
+
+def frame(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[..., object]:
+    """Runs a coroutine on each kind of loop."""
+    factory = asyncio.new_event_loop if request.param == "asyncio" else new_event_loop
+
+    def runner(coroutine):  # type: ignore[no-untyped-def]
+        with asyncio.Runner(loop_factory=factory) as loop_runner:
+            return loop_runner.run(asyncio.wait_for(coroutine, 20))
+
+    return runner
+
+
+def test_frames_cut_anywhere_arrive_whole_and_in_order(run) -> None:
+    payloads = [bytes([n]) * (n * 37) for n in range(40)]
+    stream = b"".join(frame(each) for each in payloads)
+
+    async def scenario() -> list[bytes]:
+        got: list[bytes] = []
+        async with served(lambda _, view: got.append(bytes(view))) as (client, _):
+            loop = asyncio.get_running_loop()
+            for start in range(0, len(stream), 1013):
+                await loop.sock_sendall(client, stream[start : start + 1013])
+                await asyncio.sleep(0)
+            while len(got) < len(payloads):
+                await asyncio.sleep(0.001)
+        return got
+
+    assert run(scenario()) == payloads
+
+
+def test_a_frame_larger_than_the_buffer_arrives_and_memory_follows_the_bytes(run) -> None:
+    payload = os.urandom(900_000)
+
+    async def scenario() -> tuple[bytes, int]:
+        got: list[bytes] = []
+        async with served(lambda _, view: got.append(bytes(view))) as (client, peer):
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(client, frame(payload)[:300_000])
+            while peer.connection._end < 262_144:
+                await asyncio.sleep(0.001)
+            halfway = len(peer.connection._buffer or b"")
+            await loop.sock_sendall(client, frame(payload)[300_000:])
+            while not got:
+                await asyncio.sleep(0.001)
+            await loop.sock_sendall(client, frame(b"small"))
+            while len(got) < 2:
+                await asyncio.sleep(0.001)
+            assert peer.connection._buffer is None, "an idle connection keeps no receive buffer"
+            return got[0], halfway
+
+    got, halfway = run(scenario())
+    assert got == payload
+    assert halfway <= 2 * 300_000
+
+
+@pytest.mark.parametrize("size", [-1, 1001, 0x7FFFFFFF])
+def test_a_frame_over_the_limit_closes_the_connection_and_says_why(run, size: int) -> None:
+    async def scenario() -> Exception | None:
+        async with served(lambda *_: None, max_frame_bytes=1000) as (client, peer):
+            await asyncio.get_running_loop().sock_sendall(client, struct.pack(">i", size))
+            return await asyncio.wait_for(peer.closed, 5)
+
+    error = run(scenario())
+    assert isinstance(error, CorruptData)
+    assert str(size) in str(error) and "socket.request.max.bytes" in str(error)
+
+
+def test_bytes_and_files_leave_in_order_though_the_socket_is_full(run, tmp_path: Path) -> None:
+    """ST-5: files go by sendfile, between bytes, and each slice is released once."""
+    content = os.urandom(3_000_000)
+    path = tmp_path / "segment"
+    path.write_bytes(content)
+    file = OpenFile(path)
+    expected = b"".join(
+        b"head%d" % n + content[n * 1000 : n * 1000 + 700_000] + b"tail" for n in range(8)
+    )
+
+    def answer(connection: Connection, _: memoryview) -> None:
+        for n in range(8):
+            connection.write([b"head%d" % n, FileSlice(file, n * 1000, 700_000), b"tail"])
+
+    async def scenario() -> bytes:
+        async with served(answer) as (client, _):
+            await asyncio.get_running_loop().sock_sendall(client, frame(b"go"))
+            await asyncio.sleep(0.05)  # the socket fills; nothing may be lost or turned round
+            return await receive(client, len(expected))
+
+    assert run(scenario()) == expected
+    assert file.holders == 0
+    file.close()
+
+
+def test_a_file_that_ends_early_closes_the_connection(run, tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(b"x" * 100)
+    file = OpenFile(path)
+
+    def answer(connection: Connection, _: memoryview) -> None:
+        connection.write([b"header", FileSlice(file, 0, 200)])
+
+    async def scenario() -> tuple[Exception | None, bytes]:
+        async with served(answer) as (client, peer):
+            await asyncio.get_running_loop().sock_sendall(client, frame(b"go"))
+            error = await asyncio.wait_for(peer.closed, 5)
+            return error, b""
+
+    error, _ = run(scenario())
+    assert isinstance(error, OSError) and "early" in str(error)
+    assert file.holders == 0
+    file.close()
+
+
+def test_slices_are_released_when_the_peer_goes_away(run, tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(20_000_000))
+    file = OpenFile(path)
+
+    def answer(connection: Connection, _: memoryview) -> None:
+        for _ in range(5):
+            connection.write([b"header", FileSlice(file, 0, 20_000_000)])
+
+    async def scenario() -> None:
+        async with served(answer) as (client, peer):
+            await asyncio.get_running_loop().sock_sendall(client, frame(b"go"))
+            await receive(client, 1000)
+            client.close()
+            await asyncio.wait_for(peer.closed, 5)
+            peer.connection.write([FileSlice(file, 0, 10)])  # too late, and still released
+
+    run(scenario())
+    assert file.holders == 0
+    file.close()
+
+
+def test_a_peer_that_does_not_read_is_not_read_from(run) -> None:
+    """Backpressure: answers pile up to what the sockets hold, not to what was asked for."""
+    answered = 0
+    block = bytes(1_000_000)
+
+    def answer(connection: Connection, _: memoryview) -> None:
+        nonlocal answered
+        answered += 1
+        connection.write([block])
+
+    async def scenario() -> int:
+        async with served(answer) as (client, peer):
+            await asyncio.get_running_loop().sock_sendall(client, frame(b"go") * 100)
+            await asyncio.sleep(0.1)
+            stalled_at = answered
+            assert peer.connection.unsent_bytes <= 2 * len(block)
+            got = await receive(client, 100 * len(block))
+            assert len(got) == 100 * len(block)
+            await asyncio.wait_for(peer.connection.drain(), 5)
+            return stalled_at
+
+    assert run(scenario()) < 20
+    assert answered == 100
+
+
+def test_pause_holds_back_frames_already_received(run) -> None:
+    """A hold on one request keeps the next one of its connection from overtaking."""
+    got: list[bytes] = []
+
+    def hold(connection: Connection, view: memoryview) -> None:
+        got.append(bytes(view))
+        connection.pause_reading()
+        asyncio.get_running_loop().call_later(0.01, connection.resume_reading)
+
+    async def scenario() -> list[int]:
+        seen = []
+        async with served(hold) as (client, _):
+            await asyncio.get_running_loop().sock_sendall(client, frame(b"a") + frame(b"b") * 2)
+            for _ in range(30):
+                await asyncio.sleep(0.002)
+                seen.append(len(got))
+                if len(got) == 3:
+                    break
+        return seen
+
+    seen = run(scenario())
+    assert got == [b"a", b"b", b"b"]
+    assert 1 in seen and 2 in seen
+    got.clear()
+
+
+def test_close_sends_what_was_written_first(run, tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(b"y" * 2_000_000)
+    file = OpenFile(path)
+
+    def answer(connection: Connection, _: memoryview) -> None:
+        connection.write([b"header", FileSlice(file, 0, 2_000_000)])
+        connection.close()
+
+    async def scenario() -> bytes:
+        async with served(answer) as (client, _):
+            await asyncio.get_running_loop().sock_sendall(client, frame(b"go"))
+            return await receive(client, 2_000_007)
+
+    assert run(scenario()) == b"header" + b"y" * 2_000_000
+    assert file.holders == 0
+    file.close()
+
+
+def test_large_frames_wait_for_memory_and_all_arrive(run) -> None:
+    """`queued.max.request.bytes`: one frame at a time here, none starves, none is lost."""
+    pool = MemoryPool(400_000)
+    payload = bytes(600_000)
+    got: list[int] = []
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with (
+            served(lambda _, view: got.append(len(view)), memory=pool) as (one, first),
+            served(lambda _, view: got.append(len(view)), memory=pool) as (two, second),
+            served(lambda _, view: got.append(len(view)), memory=pool) as (three, third),
+        ):
+            await loop.sock_sendall(one, frame(payload)[:400_000])
+            while not first.connection._reserved_bytes:
+                await asyncio.sleep(0.001)
+            sending = [
+                loop.create_task(loop.sock_sendall(two, frame(payload))),
+                loop.create_task(loop.sock_sendall(three, frame(payload)[:300_000])),
+            ]
+            await asyncio.sleep(0.05)
+            assert got == [], "the pool is taken: nobody else reads on"
+            assert second.connection._end <= 300_000
+            third.connection.abort()  # gives up while it waits: gives back only what it had
+            await loop.sock_sendall(one, frame(payload)[400_000:])
+            while len(got) < 2:
+                await asyncio.sleep(0.001)
+            for task in sending:
+                task.cancel()
+        assert pool.reserve(1, lambda: None), "everything was given back"
+
+    run(scenario())
+    assert got == [600_000, 600_000]

@@ -236,7 +236,7 @@ class ControllerRunner:
                 _log.exception("the controller resigns")
                 self._resign(error)
             else:
-                served, self._waiting = self._waiting, []
+                served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]
                 _complete(served)
 
     async def _whole_round(self) -> None:

@@ -106,7 +106,7 @@ def _bind_one(listener: Listener, sock: socket.socket, address: object) -> socke
         sock.close()
         if error.errno == errno.EADDRINUSE:
             raise ConfigError(
-                f"{listener}: port {listener.port} is taken; stop the process that has it or "
+                f"{listener}: port {listener.port} is in use; stop the process that has it or "
                 "choose another one (--port)"
             ) from None
         if error.errno in (errno.EACCES, errno.EADDRNOTAVAIL):

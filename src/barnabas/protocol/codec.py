@@ -19,7 +19,7 @@ from barnabas.errors import CorruptData
 from barnabas.protocol.message import Message, field
 from barnabas.types import Part
 
-__all__ = ["Message", "decode", "encode", "encode_after", "field"]
+__all__ = ["Message", "decode", "decode_prefix", "encode", "encode_after", "field"]
 
 M = TypeVar("M", bound=Message)
 
@@ -48,14 +48,32 @@ def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
 
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
     """The message that `data` is, exactly. Raises CorruptData and nothing else."""
+    message, end = _decode(cls, data, version)
+    if end != len(data):
+        raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
+    return message
+
+
+def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
+    """The message that `data` begins with; what follows is ignored. Raises CorruptData.
+
+    Kafka reads requests so, and librdkafka relies on it: its Metadata request of versions above 10
+    ends in three bytes that belong to older ones.
+    """
+    return _decode(cls, data, version)[0]
+
+
+def _decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> tuple[M, int]:
     compiled = cls.codecs.get(("decode", version))
     if compiled is None:
         compiled = _compile(cls, version, "decode")
     try:
-        message: M = compiled(memoryview(data))
+        decoded: tuple[M, int] = compiled(memoryview(data))
     except (CorruptData, struct.error, IndexError, UnicodeDecodeError) as error:
         raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
-    return message
+    if decoded[1] > len(data):
+        raise CorruptData(f"{cls.__name__} version {version} is cut at {len(data)} bytes")
+    return decoded
 
 
 def _compile(cls: type[Message], version: int, what: str) -> Any:

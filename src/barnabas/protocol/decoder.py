@@ -88,9 +88,7 @@ class _Decoder:
             self._line("position = 0")
             self._struct(self._cls, "m")
             self._flush()
-            with self._source.block("if position != size:"):
-                self._line("raise CorruptData(f'{size - position} bytes follow the message')")
-            self._line("return m")
+            self._line("return m, position")
         name = f"<decode {self._cls.__name__} v{self._version}>"
         return self._source.compile("decode", name)
 

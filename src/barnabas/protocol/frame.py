@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from barnabas.errors import CorruptData, UnsupportedVersion
 from barnabas.protocol.api import API_VERSIONS, APIS, Api
-from barnabas.protocol.codec import decode, encode_after
+from barnabas.protocol.codec import decode, decode_prefix, encode_after
 from barnabas.protocol.message import Message
 from barnabas.protocol.wire import rest_of_uvarint, skip_tagged_fields
 from barnabas.types import Part
@@ -62,11 +62,14 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
 
 
 def decode_request(header: RequestHeader) -> Message:
-    """The request itself. Raises CorruptData, and UnsupportedVersion for what the table lacks."""
+    """The request itself; bytes behind it are ignored, as Kafka does.
+
+    Raises CorruptData, and UnsupportedVersion for what the table lacks.
+    """
     api = APIS.get(header.api_key)
     if api is None or not api.min_version <= header.api_version <= api.max_version:
         raise UnsupportedVersion(f"API key {header.api_key}, version {header.api_version}")
-    return decode(api.request, header.body, header.api_version)
+    return decode_prefix(api.request, header.body, header.api_version)
 
 
 def encode_request(

@@ -191,7 +191,7 @@ def test_a_given_assignment_is_taken() -> None:
 
 
 def test_many_at_once(tmp_path: Path) -> None:
-    """Who comes during a round waits for the next one; one name is made once, whoever asks."""
+    """One round takes up what many have written; one name is made once, whoever asks."""
 
     async def scenario(host: Host) -> None:
         names = [f"t{number}" for number in range(20)] * 2
@@ -202,6 +202,29 @@ def test_many_at_once(tmp_path: Path) -> None:
         assert len(host.image.topics) == 20
         await asyncio.gather(*(host.runner.delete_topic(name) for name in names[:20]))
         assert not host.image.topics
+        assert not host.hosted
+
+    run(scenario, lambda: EmbeddedStore.open(tmp_path))
+
+
+def test_who_comes_during_a_round_waits_for_the_next(tmp_path: Path) -> None:
+    """At whatever step the round is: a topic is there when its creation returns."""
+
+    async def scenario(host: Host) -> None:
+        async def create_after(steps: int) -> None:
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            created = await host.runner.create_topic(f"t{steps}")
+            assert host.hosted[TopicPartition(created.name, 0)] == 0
+
+        for number in range(10):
+            await host.runner.create_topic(f"old{number}")
+        deletions = [host.runner.delete_topic(f"old{number}") for number in range(10)]
+        for deletion in deletions:  # each is a round of two commits
+            creations = [create_after(steps) for steps in range(1, 40, 2)]
+            await asyncio.gather(deletion, *creations)
+            for steps in range(1, 40, 2):
+                await host.runner.delete_topic(f"t{steps}")
         assert not host.hosted
 
     run(scenario, lambda: EmbeddedStore.open(tmp_path))

@@ -77,7 +77,7 @@ def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
 def test_a_taken_port_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"port {port} is taken"):
+        with pytest.raises(ConfigError, match=f"port {port} is in use"):
             Broker(port=port).start()
 
 

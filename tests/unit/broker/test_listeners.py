@@ -59,7 +59,7 @@ def test_a_taken_port_says_so() -> None:
     """UX-4"""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"port {port} is taken"):
+        with pytest.raises(ConfigError, match=f"port {port} is in use"):
             bind(Listener("PLAINTEXT", "127.0.0.1", port))
 
 

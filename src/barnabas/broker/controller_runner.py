@@ -17,7 +17,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import MappingProxyType
 
 from barnabas.broker.registration import become_controller, ensure_base, register
 from barnabas.clock import Clock, Random
@@ -44,6 +43,7 @@ from barnabas.cluster.store import (
 from barnabas.controller.controller import Controller, Decision
 from barnabas.controller.placement import Assignment, place
 from barnabas.controller.topics import (
+    NewTopic,
     check_assignment,
     check_collision,
     check_config,
@@ -59,7 +59,6 @@ _log = logging.getLogger(__name__)
 
 _PRODUCER_IDS_PER_BLOCK = 1000
 _NO_TOPIC_ID = bytes(16)
-_NO_CONFIG: Mapping[str, str] = MappingProxyType({})
 
 
 class ControllerRunner:
@@ -139,37 +138,28 @@ class ControllerRunner:
                 await self._pump_task
         self._resign(NotController("the broker is stopping"))
 
-    async def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int = 1,
-        replication_factor: int = 1,
-        assignment: Assignment | None = None,
-        configs: Mapping[str, str] = _NO_CONFIG,
-        validate_only: bool = False,
-    ) -> TopicImage:
+    async def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> TopicImage:
         """Make a topic, and return it when it has been delivered with its leaders.
 
-        `assignment` (replicas by partition) takes the place of the two numbers. With
-        `validate_only` nothing is made. Raises the KafkaError that a client must get:
+        With `validate_only` nothing is made. Raises the KafkaError that a client must get:
         InvalidTopic, TopicAlreadyExists, InvalidConfig, InvalidPartitions,
         InvalidReplicationFactor, InvalidReplicaAssignment, NotController.
         """
+        name, assignment = topic.name, topic.assignment
         image = self._office().image
         check_topic_name(name)
         if name in image.topics:
             raise TopicAlreadyExists(f"topic {name} exists already")
         check_collision(name, image.topics)
         if assignment is None:
-            assignment = self._place(partitions, replication_factor)
+            assignment = self._place(topic.partitions, topic.replication_factor)
         else:
             check_assignment(assignment, image.brokers)
-        check_config(configs)
+        check_config(topic.configs)
         if validate_only:
             unled = {number: PartitionImage.never_led(ids) for number, ids in assignment.items()}
-            return TopicImage(name, _NO_TOPIC_ID, unled, dict(configs))
-        await self._write_topic(name, assignment, configs)
+            return TopicImage(name, _NO_TOPIC_ID, unled, dict(topic.configs))
+        await self._write_topic(name, assignment, topic.configs)
         await self._whole_round()
         created = self.image.topics.get(name)
         if created is None:

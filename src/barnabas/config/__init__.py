@@ -5,7 +5,7 @@ sentence about each. Promises that a setting is either obeyed, or warned about, 
 silently ignored.
 """
 
-from barnabas.config.broker import BrokerConfig, ConfigSource
+from barnabas.config.broker import BrokerConfig
 from barnabas.config.broker_keys import BROKER_KEYS
 from barnabas.config.key import ConfigKey, ConfigValue
 from barnabas.config.properties import from_environment, load_properties, parse_properties
@@ -16,7 +16,6 @@ __all__ = [
     "TOPIC_KEYS",
     "BrokerConfig",
     "ConfigKey",
-    "ConfigSource",
     "ConfigValue",
     "LogConfig",
     "from_environment",

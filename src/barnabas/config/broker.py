@@ -7,21 +7,11 @@ wrong is told when it is made, before a socket is opened or a file touched.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 
 from barnabas.config.broker_keys import BROKER_KEYS, PREFIXES
 from barnabas.config.key import ConfigKey, ConfigValue, unknown_key
 from barnabas.config.topic_keys import TOPIC_KEYS, LogConfig
 from barnabas.errors import ConfigError
-
-
-class ConfigSource(IntEnum):
-    """Where a value in force comes from; the numbers are those of DescribeConfigs (KIP-226)."""
-
-    TOPIC = 1
-    STATIC_BROKER = 4
-    DEFAULT = 5
-
 
 _MS_PER_UNIT = {"hours": 3_600_000, "minutes": 60_000}
 _TEMPORARY = ("/tmp/", "/var/tmp/")
@@ -54,25 +44,6 @@ class BrokerConfig:
         if name in self._values:
             return self._values[name]
         return BROKER_KEYS[name].default_value
-
-    def broker_value(self, name: str) -> tuple[str | None, ConfigSource]:
-        """The text of a broker config that is in force, and where it is from."""
-        if name in self._texts:
-            return self._texts[name], ConfigSource.STATIC_BROKER
-        key = BROKER_KEYS[name]
-        return key.text(key.default_value), ConfigSource.DEFAULT
-
-    def topic_value(
-        self, name: str, overrides: Mapping[str, str]
-    ) -> tuple[str | None, ConfigSource]:
-        """The same for a topic config, under the topic's own settings."""
-        if name in overrides:
-            return overrides[name], ConfigSource.TOPIC
-        key = TOPIC_KEYS[name]
-        from_broker = self._topic_default(key)
-        if from_broker is not None:
-            return from_broker, ConfigSource.STATIC_BROKER
-        return key.text(key.default_value), ConfigSource.DEFAULT
 
     def log_directories(self) -> list[str]:
         """The entries of `log.dirs`, or else of `log.dir` (which takes several as well)."""
@@ -123,7 +94,12 @@ class BrokerConfig:
     def _topic_default(self, key: ConfigKey) -> str | None:
         for synonym in key.synonyms:
             if synonym in self._values:
-                return self._in_topic_units(key, synonym)
+                text = self._in_topic_units(key, synonym)
+                try:
+                    key.parse(text)
+                except ConfigError as error:  # the topic's bounds can be the narrower ones
+                    raise ConfigError(f"{synonym}={self._texts[synonym]}: {error}") from None
+                return text
         return None
 
     def _in_topic_units(self, key: ConfigKey, synonym: str) -> str:

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from barnabas.config.key import ConfigKey, table
-from barnabas.config.topic_keys import LONG_MAX
 
 _INT_MAX = 2147483647
-_CODECS = "[uncompressed, zstd, lz4, snappy, gzip, producer]"
 
 PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.")
 """Beginnings of names that have no rows: settings of one listener or of a plug-in."""
@@ -33,8 +31,6 @@ _NODE = (
      "Number of replicas of a topic that is created without saying how many."),
     ("min.insync.replicas", "int", 1, "[1,...]",
      "Least number of in-sync replicas for which a write with acks=all is accepted."),
-    ("producer.id.expiration.ms", "int", 86400000, "[1,...]",
-     "How long a partition remembers a producer that has fallen silent."),
     ("broker.rack", "string", None, "",
      "Where this broker stands; replicas are spread over racks."),
 )  # fmt: skip
@@ -47,20 +43,10 @@ _NETWORK = (
     ("listener.security.protocol.map", "string",
      "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "",
      "Which security protocol each listener name speaks, as NAME:PROTOCOL."),
-    ("inter.broker.listener.name", "string", None, "",
-     "Name of the listener through which brokers talk to each other."),
     ("socket.request.max.bytes", "int", 104857600, "[1,...]",
      "Largest request that is read; a larger one closes the connection."),
     ("queued.max.request.bytes", "long", -1, "",
      "Bytes of requests in memory above which no more are read; -1 is no limit."),
-    ("max.connections", "int", _INT_MAX, "[0,...]",
-     "Number of connections that are open at most."),
-    ("connections.max.idle.ms", "long", 600000, "",
-     "How long a connection may stay idle before it is closed."),
-    ("fetch.max.bytes", "int", 57671680, "[1024,...]",
-     "Most that one fetch gets, whatever it asks for."),
-    ("max.incremental.fetch.session.cache.slots", "int", 1000, "[0,...]",
-     "Number of incremental fetch sessions (KIP-227) kept at most."),
 )  # fmt: skip
 
 _LOG = (
@@ -86,14 +72,12 @@ _LOG = (
      "Largest record batch that is accepted, as it comes (compressed), header included."),
     ("log.message.timestamp.type", "string", "CreateTime", "[CreateTime, LogAppendTime]",
      "Whose clock stamps a record: its creator's or the log's."),
-    ("compression.type", "string", "producer", _CODECS,
-     "Codec in which batches are stored; `producer` keeps the one they came in."),
+    ("log.segment.delete.delay.ms", "long", 60000, "[0,...]",
+     "How long a file that is out of use stays on disk before it is removed."),
     ("replica.high.watermark.checkpoint.interval.ms", "long", 5000, "",
      "How often the high watermarks are written to disk."),
     ("log.flush.offset.checkpoint.interval.ms", "int", 60000, "[0,...]",
      "How often the offsets up to which logs are safely on disk are written down."),
-    ("log.flush.interval.messages", "long", LONG_MAX, "[1,...]",
-     "Number of records after which a log is forced to disk."),
 )  # fmt: skip
 
 _EFFECTIVE: Mapping[str, ConfigKey] = {**table(_NODE), **table(_NETWORK), **table(_LOG)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from barnabas.config.key import ConfigKey, table
 from barnabas.config.topic_keys import LONG_MAX
 
+_CODECS = "[uncompressed, zstd, lz4, snappy, gzip, producer]"
+
 _RETENTION = (
     ("log.cleaner.backoff.ms", "long", 15000, "[0,...]", "Pause when there is nothing to clean."),
     ("log.cleaner.dedupe.buffer.size", "long", 134217728, "",
@@ -31,16 +33,18 @@ _RETENTION = (
     ("log.retention.hours", "int", 168, "", "Age at which records go, in hours."),
     ("log.retention.minutes", "int", None, "", "The same in minutes; stronger than hours."),
     ("log.retention.ms", "long", None, "", "The same in milliseconds; stronger than minutes."),
-    ("log.segment.delete.delay.ms", "long", 60000, "[0,...]",
-     "How long a file that is out of use stays on disk."),
 )  # fmt: skip
 
 _WRITING = (
     ("compression.gzip.level", "int", -1, "[1,...,9] or -1", "Level of gzip."),
     ("compression.lz4.level", "int", 9, "[1,...,17]", "Level of lz4."),
+    ("compression.type", "string", "producer", _CODECS,
+     "Codec in which batches are stored; `producer` keeps the one they came in."),
     ("compression.zstd.level", "int", 3, "[-131072,...,22]", "Level of zstd."),
     ("log.dir.failure.timeout.ms", "long", 30000, "[1,...]",
      "How long a failed directory may go unreported before the broker stops."),
+    ("log.flush.interval.messages", "long", LONG_MAX, "[1,...]",
+     "Number of records after which a log is forced to disk."),
     ("log.flush.interval.ms", "long", None, "", "Age at which records are forced to disk."),
     ("log.flush.scheduler.interval.ms", "long", LONG_MAX, "",
      "Time between two looks for logs to flush."),
@@ -57,6 +61,8 @@ _WRITING = (
     ("log.preallocate", "boolean", False, "", "Whether a segment takes its space at once."),
     ("producer.id.expiration.check.interval.ms", "int", 600000, "[1,...]",
      "Time between two looks for silent producers."),
+    ("producer.id.expiration.ms", "int", 86400000, "[1,...]",
+     "How long a partition remembers a producer that has fallen silent."),
 )  # fmt: skip
 
 _ONE_FORMAT = (

@@ -123,7 +123,7 @@ def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigEr
     import difflib  # only on the way to an error: the broker's start does without it
 
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.75)
-    hint = f"; did you mean {near[0]}?" if near else "; see `barnabas configs` for all of them"
+    hint = f"; did you mean {near[0]}?" if near else ", and no name is near to it"
     return ConfigError(f"{name} is no {kind} config{hint}")
 
 

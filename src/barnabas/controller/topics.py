@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.controller.placement import Assignment
@@ -14,6 +16,19 @@ from barnabas.errors import ConfigError, InvalidConfig, InvalidReplicaAssignment
 
 MAX_NAME_LENGTH = 249  # so that `<topic>-<partition>.<32 hex>-delete` stays a possible file name
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
+
+
+_NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
+
+
+class NewTopic(NamedTuple):
+    """A topic that somebody wants. `assignment`, where given, takes the place of the numbers."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = 1
+    assignment: Assignment | None = None
+    configs: Mapping[str, str] = _NO_CONFIGS
 
 
 def check_topic_name(name: str) -> None:

@@ -108,6 +108,12 @@ class OsFile:
         if self._holders == 0:
             os.close(self._descriptor)
 
+    def __del__(self) -> None:
+        # A holder that forgot its release is a mistake, but no reason to run out of descriptors.
+        if self._holders > 0:
+            self._holders = 0
+            os.close(self._descriptor)
+
     def fileno(self) -> int:
         return self._descriptor
 

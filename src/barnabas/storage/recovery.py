@@ -85,6 +85,7 @@ class _Opening:
 
     def run(self) -> Contents:
         entries = settle(self.files, self.directory)
+        known_epochs = self.epochs.entries
         self._find_segments(entries)
         if not self.is_clean:
             self._recover()
@@ -98,6 +99,8 @@ class _Opening:
         if not self.segments:
             end_offset = start_offset
             self._add_first(end_offset)
+        if self.epochs.entries != known_epochs:
+            self.epochs.save()
         self.epochs.truncate_from_end(end_offset)
         self.epochs.truncate_from_start(start_offset)
         producers, snapshot_offset = self._producers(entries, start_offset, end_offset)
@@ -187,7 +190,6 @@ class _Opening:
 
     def _recover(self) -> None:
         """Scan what may not have reached the disk; cut the log at the first bad batch."""
-        known = self.epochs.entries
         for i, segment in enumerate(self.segments):
             following = self.segments[i + 1 : i + 2]
             if following and following[0].base_offset <= self.start.recovery_point:
@@ -200,8 +202,6 @@ class _Opening:
             if following:
                 segment.write_out()
                 segment.release()
-        if self.epochs.entries != known:
-            self.epochs.save()
 
     def _rebuild(self, segment: Segment) -> int:
         """Make the segment's indexes anew; returns where its last valid batch ends.

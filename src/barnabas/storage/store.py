@@ -91,7 +91,7 @@ class LogStore:
     def _open_logs(self, directory: LogDirectory, config: LogConfig, now_ms: int) -> None:
         recovery_points = directory.read_checkpoint(RECOVERY_POINTS)
         log_starts = directory.read_checkpoint(LOG_STARTS)
-        self.high_watermarks.update(directory.read_checkpoint(HIGH_WATERMARKS))
+        high_watermarks = directory.read_checkpoint(HIGH_WATERMARKS)
         directory.begin()
         directory.purge()
         for topic_partition in directory.partitions():
@@ -101,13 +101,12 @@ class LogStore:
                 recovery_point=recovery_points.get(topic_partition, 0),
                 log_start_offset=log_starts.get(topic_partition, 0),
             )
-            self._logs[topic_partition] = open_log(
-                self._files,
-                directory.path_of(topic_partition),
-                topic_partition,
-                config,
-                start,
-            )
+            path = directory.path_of(topic_partition)
+            log = open_log(self._files, path, topic_partition, config, start)
+            self._logs[topic_partition] = log
+            # What a crash took from the log cannot have been seen by the next reader either.
+            high_watermark = high_watermarks.get(topic_partition, 0)
+            self.high_watermarks[topic_partition] = min(high_watermark, log.log_end_offset)
 
     @property
     def logs(self) -> Mapping[TopicPartition, Log]:

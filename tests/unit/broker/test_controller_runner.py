@@ -18,6 +18,7 @@ from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.journal import JOURNAL_NAME, Journal
 from barnabas.cluster.loading import load_topic_configs
 from barnabas.cluster.store import Check, Create, Set
+from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
     ConfigError,
     InvalidConfig,
@@ -102,7 +103,7 @@ def test_a_topic_is_there_when_create_returns() -> None:
     async def scenario(host: Host) -> None:
         host.told.clear()
         created = await host.runner.create_topic(
-            "t", partitions=3, replication_factor=1, configs={"retention.ms": "5"}
+            NewTopic("t", partitions=3, replication_factor=1, configs={"retention.ms": "5"})
         )
         assert [type(request) for request in host.told] == [LeaderAndIsr, UpdateMetadata]
         assert host.image.topics["t"] == created
@@ -125,16 +126,16 @@ def test_deletion_leaves_nothing() -> None:
     """ZK-4"""
 
     async def scenario(host: Host) -> None:
-        await host.runner.create_topic("kept")
+        await host.runner.create_topic(NewTopic("kept"))
         before, hosted = host.paths(), dict(host.hosted)
-        await host.runner.create_topic("t", partitions=4)
+        await host.runner.create_topic(NewTopic("t", partitions=4))
         host.told.clear()
         await host.runner.delete_topic("t")
         assert [type(request) for request in host.told] == [UpdateMetadata, StopReplica]
         assert host.paths() == before
         assert host.hosted == hosted
         assert list(host.image.topics) == list(host.runner.image.topics) == ["kept"]
-        again = await host.runner.create_topic("t")
+        again = await host.runner.create_topic(NewTopic("t"))
         assert again.partitions[0].leader_epoch == 0
 
     run(scenario)
@@ -160,13 +161,11 @@ def test_what_cannot_be_created_leaves_no_trace(
     """TP-1, TP-5"""
 
     async def scenario(host: Host) -> None:
-        await host.runner.create_topic("there")
-        await host.runner.create_topic("a.b")
+        await host.runner.create_topic(NewTopic("there"))
+        await host.runner.create_topic(NewTopic("a.b"))
         before = host.paths()
         with pytest.raises(error):
-            await host.runner.create_topic(
-                name, validate_only=validate_only, **arguments  # type: ignore[arg-type]
-            )  # fmt: skip
+            await host.runner.create_topic(NewTopic(name, **arguments), validate_only=validate_only)  # type: ignore[arg-type]
         assert host.paths() == before
 
     run(scenario)
@@ -175,7 +174,7 @@ def test_what_cannot_be_created_leaves_no_trace(
 def test_validation_alone_makes_nothing() -> None:
     async def scenario(host: Host) -> None:
         before = host.paths()
-        shown = await host.runner.create_topic("t", partitions=2, validate_only=True)
+        shown = await host.runner.create_topic(NewTopic("t", partitions=2), validate_only=True)
         assert [each.replicas for each in shown.partitions.values()] == [(0,), (0,)]
         assert host.paths() == before
 
@@ -184,7 +183,7 @@ def test_validation_alone_makes_nothing() -> None:
 
 def test_a_given_assignment_is_taken() -> None:
     async def scenario(host: Host) -> None:
-        created = await host.runner.create_topic("t", assignment={0: [0], 1: [0]})
+        created = await host.runner.create_topic(NewTopic("t", assignment={0: [0], 1: [0]}))
         assert len(created.partitions) == 2
 
     run(scenario)
@@ -196,7 +195,7 @@ def test_many_at_once(tmp_path: Path) -> None:
     async def scenario(host: Host) -> None:
         names = [f"t{number}" for number in range(20)] * 2
         outcomes = await asyncio.gather(
-            *(host.runner.create_topic(name) for name in names), return_exceptions=True
+            *(host.runner.create_topic(NewTopic(name)) for name in names), return_exceptions=True
         )
         assert sum(isinstance(each, TopicAlreadyExists) for each in outcomes) == 20
         assert len(host.image.topics) == 20
@@ -214,11 +213,11 @@ def test_who_comes_during_a_round_waits_for_the_next(tmp_path: Path) -> None:
         async def create_after(steps: int) -> None:
             for _ in range(steps):
                 await asyncio.sleep(0)
-            created = await host.runner.create_topic(f"t{steps}")
+            created = await host.runner.create_topic(NewTopic(f"t{steps}"))
             assert host.hosted[TopicPartition(created.name, 0)] == 0
 
         for number in range(10):
-            await host.runner.create_topic(f"old{number}")
+            await host.runner.create_topic(NewTopic(f"old{number}"))
         deletions = [host.runner.delete_topic(f"old{number}") for number in range(10)]
         for deletion in deletions:  # each is a round of two commits
             creations = [create_after(steps) for steps in range(1, 40, 2)]
@@ -232,7 +231,7 @@ def test_who_comes_during_a_round_waits_for_the_next(tmp_path: Path) -> None:
 
 def test_deleting_twice_at_once_is_deleting() -> None:
     async def scenario(host: Host) -> None:
-        await host.runner.create_topic("t")
+        await host.runner.create_topic(NewTopic("t"))
         await asyncio.gather(host.runner.delete_topic("t"), host.runner.delete_topic("t"))
         with pytest.raises(UnknownTopicOrPartition):
             await host.runner.delete_topic("t")
@@ -272,8 +271,10 @@ def test_a_restart_takes_up_everything(tmp_path: Path) -> None:
     first_ids: list[str | None] = []
 
     async def before(host: Host) -> None:
-        await host.runner.create_topic("a", partitions=2, configs={"segment.bytes": "1000"})
-        await host.runner.create_topic("b")
+        await host.runner.create_topic(
+            NewTopic("a", partitions=2, configs={"segment.bytes": "1000"})
+        )
+        await host.runner.create_topic(NewTopic("b"))
         first_ids.append(host.image.cluster_id)
 
     async def after(host: Host) -> None:
@@ -298,8 +299,8 @@ def test_a_crash_after_any_commit_is_taken_up_by_the_next_start(tmp_path: Path) 
     written.mkdir()
 
     async def scenario(host: Host) -> None:
-        await host.runner.create_topic("kept", partitions=2)
-        await host.runner.create_topic("gone", partitions=2)
+        await host.runner.create_topic(NewTopic("kept", partitions=2))
+        await host.runner.create_topic(NewTopic("gone", partitions=2))
         await host.runner.delete_topic("gone")
 
     run(scenario, lambda: EmbeddedStore.open(written))
@@ -371,14 +372,14 @@ def test_a_deposed_controller_decides_nothing_any_more(caplog: pytest.LogCapture
     """ZK-3: its commits fail as a whole, and it tells its clients to look for another one."""
 
     async def scenario(host: Host) -> None:
-        await host.runner.create_topic("a")
+        await host.runner.create_topic(NewTopic("a"))
         epoch = await host.store.read("/controller_epoch")
         assert epoch is not None
         await host.store.commit(
             [Check("/controller_epoch", epoch.version), Set("/controller_epoch", b"9")]
         )
         with pytest.raises(NotController):
-            await host.runner.create_topic("b")
+            await host.runner.create_topic(NewTopic("b"))
         assert "/brokers/topics/b/partitions" not in host.paths()
         assert list(host.image.topics) == ["a"]
         with pytest.raises(NotController):
@@ -392,7 +393,7 @@ def test_whoever_waits_at_the_stop_is_told() -> None:
     async def scenario() -> None:
         host = Host(EmbeddedStore())
         await host.runner.start(BROKER)
-        creation = asyncio.ensure_future(host.runner.create_topic("t"))
+        creation = asyncio.ensure_future(host.runner.create_topic(NewTopic("t")))
         await asyncio.sleep(0)
         await host.runner.stop()
         with pytest.raises(NotController):
@@ -414,8 +415,8 @@ def test_a_log_that_cannot_be_made_does_not_stop_the_others(
 
         runner = ControllerRunner(store, 0, SystemClock(), SystemRandom(), deliver)
         await runner.start(BROKER)
-        await runner.create_topic("a")
-        await runner.create_topic("b")
+        await runner.create_topic(NewTopic("a"))
+        await runner.create_topic(NewTopic("b"))
         assert "No space left" in caplog.text
         await runner.stop()
         await store.close()

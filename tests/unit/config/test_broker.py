@@ -8,7 +8,6 @@ from barnabas.config import (
     BROKER_KEYS,
     TOPIC_KEYS,
     BrokerConfig,
-    ConfigSource,
     LogConfig,
 )
 from barnabas.errors import ConfigError
@@ -122,22 +121,17 @@ def test_the_finest_unit_wins(settings: dict[str, str], retention_ms: int) -> No
     assert BrokerConfig(settings).log_config().retention_ms == retention_ms
 
 
+def test_what_topics_cannot_take_over_is_refused_by_the_name_that_was_set() -> None:
+    with pytest.raises(ConfigError, match=r"log\.roll\.ms=0: segment\.ms: '0' is not one of"):
+        _config(log_roll_ms="0")
+
+
 def test_a_bad_topic_config_is_refused() -> None:
     config = _config()
     with pytest.raises(ConfigError, match=r"retention\.mss is no topic config; did you mean ret"):
         config.log_config({"retention.mss": "1"})
     with pytest.raises(ConfigError, match=r"cleanup\.policy"):
         config.log_config({"cleanup.policy": "forget"})
-
-
-def test_where_a_value_comes_from() -> None:
-    config = _config(log_roll_hours="2")
-    own = {"retention.ms": "7"}
-    assert config.topic_value("retention.ms", own) == ("7", ConfigSource.TOPIC)
-    assert config.topic_value("segment.ms", own) == ("7200000", ConfigSource.STATIC_BROKER)
-    assert config.topic_value("preallocate", own) == ("false", ConfigSource.DEFAULT)
-    assert config.broker_value("log.roll.hours") == ("2", ConfigSource.STATIC_BROKER)
-    assert config.broker_value("log.roll.ms") == (None, ConfigSource.DEFAULT)
 
 
 def test_log_config_has_a_field_for_each_topic_config_with_its_default() -> None:

@@ -6,6 +6,7 @@ from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.context import Context
 from barnabas.broker.effective_config import topic_configs
 from barnabas.broker.router import Outcome
+from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
     InvalidReplicaAssignment,
     InvalidRequest,
@@ -60,7 +61,7 @@ async def _create(
         raise TopicAuthorizationFailed(f"not allowed to create {topic.name}")
     overrides = {entry.name: entry.value for entry in topic.configs if entry.value is not None}
     config = context.node.config
-    created = await context.node.controller.create_topic(
+    wanted = NewTopic(
         topic.name,
         partitions=_or_default(topic.num_partitions, config.int("num.partitions")),
         replication_factor=_or_default(
@@ -68,8 +69,8 @@ async def _create(
         ),
         assignment=_assignment(topic),
         configs=overrides,
-        validate_only=validate_only,
     )
+    created = await context.node.controller.create_topic(wanted, validate_only=validate_only)
     first = created.partitions[0]
     result = CreatableTopicResult(
         name=topic.name,

@@ -13,6 +13,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.router import Outcome
 from barnabas.cluster.image import TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
+from barnabas.controller.topics import NewTopic, check_topic_name
 from barnabas.errors import (
     InvalidTopic,
     KafkaError,
@@ -67,9 +68,11 @@ async def _create_and_respond(
     for name in missing:
         try:
             await node.controller.create_topic(
-                name,
-                partitions=node.config.int("num.partitions"),
-                replication_factor=node.config.int("default.replication.factor"),
+                NewTopic(
+                    name,
+                    partitions=node.config.int("num.partitions"),
+                    replication_factor=node.config.int("default.replication.factor"),
+                )
             )
         except TopicAlreadyExists:
             pass  # another client asked at the same moment: it is there, which is all we want
@@ -121,8 +124,6 @@ def _topic(
 
 
 def _why_unknown(context: Context, name: str) -> int:
-    from barnabas.controller.topics import check_topic_name
-
     try:
         check_topic_name(name)
     except InvalidTopic as error:

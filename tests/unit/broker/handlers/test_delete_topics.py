@@ -6,14 +6,13 @@ import pytest
 
 from barnabas import Broker
 from barnabas.errors import TopicDeletionDisabled, UnknownTopicId, UnknownTopicOrPartition
-from barnabas.protocol.api import DELETE_TOPICS
+from barnabas.protocol.api import DELETE_TOPICS, FETCH
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_create_topics import exists
 from tests.unit.broker.handlers.test_fetch import fill, only, topic_id_of
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from barnabas.protocol.api import FETCH
 
 
 def delete(client: RawClient, name: str | None, version: int, topic_id: bytes = bytes(16)) -> int:

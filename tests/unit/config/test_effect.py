@@ -1,0 +1,37 @@
+"""UX-3: a key that nobody reads says so when it is set, and a key that is read does not.
+
+Whoever begins to read a key moves its row from the inert tables to `broker_keys.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import barnabas
+from barnabas.config import BROKER_KEYS, TOPIC_KEYS
+
+PACKAGE = Path(barnabas.__file__).parent
+BROKER_SIDE = ("broker", "cluster", "controller", "net", "replication", "storage")
+
+
+def _code() -> str:
+    """All code that could obey a broker's setting; what the tables say does not count."""
+    files = [path for folder in BROKER_SIDE for path in (PACKAGE / folder).rglob("*.py")]
+    return "".join(path.read_text() for path in [*files, PACKAGE / "config" / "broker.py"])
+
+
+def _keys_that_are_read() -> set[str]:
+    code = _code()
+    read = {name for name in BROKER_KEYS if f'"{name}"' in code}
+    for key in TOPIC_KEYS.values():
+        if f"config.{key.name.replace('.', '_')}" in code:
+            read.update(key.synonyms)
+    return read
+
+
+def test_a_key_is_without_effect_exactly_if_nobody_reads_it() -> None:
+    """UX-3"""
+    with_effect = {key.name for key in BROKER_KEYS.values() if not key.inert}
+    read = _keys_that_are_read()
+    assert with_effect - read == set(), "nobody reads these: move their rows to the inert tables"
+    assert read - with_effect == set(), "these are read: move their rows to broker_keys.py"

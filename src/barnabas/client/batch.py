@@ -1,0 +1,141 @@
+"""A batch of one partition on the producer's side.
+
+A batch is open (records are added), then closed (encoded once, sent and perhaps sent again with
+the same bytes), then done: acknowledged or failed. It is done exactly once. Pure: it neither waits
+nor reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypedDict
+
+from barnabas.errors import BarnabasError
+from barnabas.records.batch import HEADER_BYTES, read_header, seal
+from barnabas.records.record import BatchBuilder, Headers
+from barnabas.types import TopicPartition
+
+
+class ProducerRecord(NamedTuple):
+    """What is sent (PR-1). No partition: the partitioner chooses; no timestamp: now."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    headers: Headers = ()
+
+
+class RecordOptions(TypedDict, total=False):
+    """The rest of a record, for `send(topic, value, key, partition=0, headers=[...])`."""
+
+    partition: int | None
+    timestamp_ms: int | None
+    headers: Headers
+
+
+class ProducerBatch:
+    __slots__ = (
+        "_callbacks",
+        "attempts",
+        "base_offset",
+        "base_sequence",
+        "builder",
+        "created_ms",
+        "done",
+        "encoded",
+        "error",
+        "log_append_time_ms",
+        "number",
+        "record_count",
+        "sent_sequence",
+        "size_bytes",
+        "topic_partition",
+    )
+
+    def __init__(
+        self, topic_partition: TopicPartition, number: int, codec: int, created_ms: int
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.number = number  # grows with each batch of the producer: the order to keep
+        self.builder: BatchBuilder | None = BatchBuilder(codec)
+        self.encoded: bytes | None = None
+        self.record_count = 0
+        self.size_bytes = HEADER_BYTES  # an upper bound, uncompressed
+        self.created_ms = created_ms
+        self.attempts = 0
+        self.base_sequence = -1  # -1 until one is assigned
+        self.sent_sequence = -1  # the one in the last request; base_sequence may have moved since
+        self.base_offset = -1
+        self.log_append_time_ms = -1
+        self.error: BarnabasError | None = None
+        self.done = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    def append(
+        self,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        size_bytes: int,
+    ) -> int:
+        """Add a record of at most `size_bytes`; its place in the batch."""
+        assert self.builder is not None, "the batch was encoded already"
+        self.builder.append(timestamp_ms, key, value, headers)
+        self.size_bytes += size_bytes
+        index = self.record_count
+        self.record_count = index + 1
+        return index
+
+    def encode(self, producer_id: int, producer_epoch: int) -> bytes:
+        """The bytes to send, under the sequence assigned by now.
+
+        Records are encoded (and compressed) once. Another attempt sends the same bytes; only a
+        batch that was renumbered gets a new header.
+        """
+        if self.encoded is None:
+            assert self.builder is not None
+            self.encoded = self.builder.build()
+            self.builder = None
+        if self.base_sequence >= 0:
+            header = read_header(self.encoded)
+            owned = header._replace(
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                base_sequence=self.base_sequence,
+            )
+            if owned != header:
+                self.encoded = seal(owned, memoryview(self.encoded)[HEADER_BYTES:])
+        return self.encoded
+
+    def complete(self, base_offset: int, log_append_time_ms: int) -> None:
+        self.base_offset = base_offset
+        self.log_append_time_ms = log_append_time_ms
+        self._finish()
+
+    def fail(self, error: BarnabasError) -> None:
+        self.error = error
+        self._finish()
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Call back once the outcome is known; at once if it is."""
+        if self.done:
+            callback()
+        else:
+            self._callbacks.append(callback)
+
+    def _finish(self) -> None:
+        assert not self.done, "a batch has one outcome"
+        self.done = True
+        self.builder = self.encoded = None
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def __repr__(self) -> str:
+        return (
+            f"ProducerBatch({self.topic_partition}, {self.record_count} records, "
+            f"sequence {self.base_sequence}, attempts {self.attempts})"
+        )

@@ -1,0 +1,257 @@
+"""One connection to one broker: version handshake, correlation, pipelining, timeouts.
+
+Requests leave in the order of `send`, answers come in the same order (the protocol's promise).
+A request without its answer in time ends the connection: what comes afterwards on it could not be
+told from a late answer, and the broker may be stuck. Every pending request then fails as
+"outcome unknown".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from barnabas import __version__
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ConnectionLost, NoAnswer
+from barnabas.clock import Clock, Random, SystemClock, SystemRandom
+from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
+from barnabas.net.connection import Connection
+from barnabas.protocol.api import API_VERSIONS, Api
+from barnabas.protocol.codec import Message
+from barnabas.protocol.frame import decode_response, encode_request
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+_HANDSHAKE_VERSION = 3
+_MAX_RESPONSE_BYTES = 1 << 30
+_CORRELATION_LIMIT = 2**31
+
+Dial = Callable[[Callable[[], Connection], str, int], Awaitable[Connection]]
+"""How a connection is made: (makes the Connection, host, port) -> the connected Connection."""
+
+
+class Seams(NamedTuple):
+    """What ties a client to the machine; the simulator has its own."""
+
+    clock: Clock
+    random: Random
+    dial: Dial
+
+
+async def dial_tcp(make: Callable[[], Connection], host: str, port: int) -> Connection:
+    """Connect over TCP; raises OSError."""
+    _, connection = await asyncio.get_running_loop().create_connection(make, host, port)
+    return connection
+
+
+def system_seams() -> Seams:
+    return Seams(SystemClock(), SystemRandom(), dial_tcp)
+
+
+class Node(NamedTuple):
+    """A broker's address. Servers of `bootstrap.servers` have negative numbers."""
+
+    node_id: int
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class _Pending(NamedTuple):
+    api: Api
+    version: int
+    answer: asyncio.Future[Message]
+    deadline_ms: int
+
+
+class Channel:
+    def __init__(self, node: Node, config: ClientConfig, seams: Seams) -> None:
+        self.node = node
+        self._config = config
+        self._clock = seams.clock
+        self._dial = seams.dial
+        self._connection: Connection | None = None
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._pending: dict[int, _Pending] = {}  # by correlation id, oldest first
+        self._next_correlation = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms = 0
+        self._error: BarnabasError | None = None
+
+    # ---- life ----
+
+    async def open(self) -> None:
+        """Connect and learn the broker's versions. Raises ConnectionLost, NoAnswer."""
+        setup_ms = self._config.socket_connection_setup_timeout_ms
+        try:
+            async with asyncio.timeout(setup_ms / 1000):
+                self._connection = await self._dial(
+                    self._make_connection, self.node.host, self.node.port
+                )
+        except TimeoutError:
+            raise ConnectionLost(f"{self.node}: no connection within {setup_ms} ms") from None
+        except OSError as error:
+            raise ConnectionLost(f"{self.node}: {_reason(error)}") from error
+        try:
+            await self._shake_hands()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be sent: connected, the handshake done, and not lost since."""
+        return self._error is None and bool(self._versions)
+
+    @property
+    def in_flight_count(self) -> int:
+        return len(self._pending)
+
+    def close(self) -> None:
+        self._end(ConnectionLost(f"{self.node}: the client closed the connection"))
+
+    # ---- requests ----
+
+    def version(self, api: Api, at_most: int | None = None) -> int:
+        """The highest version that both sides (and the caller) know; UnsupportedVersion if none."""
+        lowest, highest = self._versions.get(api.key, (0, -1))
+        chosen = min(highest, api.max_version if at_most is None else min(at_most, api.max_version))
+        if chosen < max(lowest, api.min_version):
+            raise UnsupportedVersion(
+                f"{self.node} offers {api.name} {lowest} to {highest}, "
+                f"this client speaks {api.min_version} to {api.max_version}"
+            )
+        return chosen
+
+    def send(
+        self, api: Api, message: Message, version: int, *, timeout_ms: int | None = None
+    ) -> asyncio.Future[Message]:
+        """Send a request; the answer fails with ConnectionLost, NoAnswer or CorruptData."""
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        if self._error is not None:
+            answer.set_exception(self._error)
+            return answer
+        wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
+        pending = _Pending(api, version, answer, self._clock.now_ms() + wait_ms)
+        self._pending[self._write(api, message, version)] = pending
+        if self._timer is None or pending.deadline_ms < self._timer_at_ms:
+            self._watch(pending.deadline_ms)
+        return answer
+
+    def send_unanswered(self, api: Api, message: Message, version: int) -> None:
+        """Send a request that has no answer (Produce with acks=0)."""
+        if self._error is not None:
+            raise self._error
+        self._write(api, message, version)
+
+    def _write(self, api: Api, message: Message, version: int) -> int:
+        assert self._connection is not None
+        correlation_id = self._next_correlation
+        self._next_correlation = (correlation_id + 1) % _CORRELATION_LIMIT
+        self._connection.write(
+            encode_request(api, version, correlation_id, self._config.client_id, message)
+        )
+        return correlation_id
+
+    # ---- handshake ----
+
+    async def _shake_hands(self) -> None:
+        """ApiVersions, one version lower if the broker does not know ours (KIP-511)."""
+        request = ApiVersionsRequest(
+            client_software_name="barnabas", client_software_version=__version__
+        )
+        version = _HANDSHAKE_VERSION
+        while True:
+            answer = await self.send(API_VERSIONS, request, version)
+            assert isinstance(answer, ApiVersionsResponse)
+            offered = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+            if answer.error_code != UnsupportedVersion.code:
+                self._versions = offered
+                return
+            lower = min(offered.get(API_VERSIONS.key, (0, 0))[1], version - 1)
+            if version == 0:
+                raise UnsupportedVersion(f"{self.node} does not answer ApiVersions at any version")
+            version = max(lower, 0)
+            request = ApiVersionsRequest()
+
+    # ---- answers ----
+
+    def _make_connection(self) -> Connection:
+        return Connection(self._on_frame, self._on_close, max_frame_bytes=_MAX_RESPONSE_BYTES)
+
+    def _on_frame(self, connection: Connection, frame: memoryview) -> None:
+        correlation_id = int.from_bytes(frame[:4], "big")
+        pending = self._pending.pop(correlation_id, None)
+        if pending is None:
+            self._end(CorruptData(f"{self.node} answered request {correlation_id}: never sent"))
+            return
+        try:
+            # The frame's memory is only lent, and byte fields of a message are views of it.
+            kept = memoryview(bytes(frame))
+            _, message = decode_response(pending.api, _answer_version(pending, frame), kept)
+        except CorruptData as error:
+            if not pending.answer.done():
+                pending.answer.set_exception(error)
+            self._end(error)
+            return
+        if not pending.answer.done():
+            pending.answer.set_result(message)
+
+    def _on_close(self, connection: Connection, error: Exception | None) -> None:
+        reason = _reason(error) if error is not None else "the broker closed the connection"
+        self._end(ConnectionLost(f"{self.node}: {reason}"))
+
+    def _end(self, error: BarnabasError) -> None:
+        """Fail what is pending and close; the first reason is kept."""
+        if self._error is None:
+            self._error = error
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        pending, self._pending = self._pending, {}
+        for request in pending.values():
+            if not request.answer.done():
+                request.answer.set_exception(error)
+        if self._connection is not None and not self._connection.is_closing:
+            self._connection.abort()
+
+    # ---- timeouts ----
+
+    def _watch(self, deadline_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        wait_ms = max(deadline_ms - self._clock.now_ms(), 1)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(wait_ms / 1000, self._check_deadlines)
+        self._timer_at_ms = deadline_ms
+
+    def _check_deadlines(self) -> None:
+        self._timer = None
+        if not self._pending:
+            return
+        now_ms = self._clock.now_ms()
+        first = min(self._pending.values(), key=lambda pending: pending.deadline_ms)
+        if first.deadline_ms <= now_ms:
+            self._end(NoAnswer(f"{self.node} did not answer {first.api.name} in time"))
+        else:
+            self._watch(first.deadline_ms)
+
+
+def _answer_version(pending: _Pending, frame: memoryview) -> int:
+    """The version an answer is written in: the request's, but for one refusal.
+
+    A broker that does not know our ApiVersions version answers in version 0, with error 35 as the
+    first field behind the correlation id (KIP-511).
+    """
+    refused = int.from_bytes(frame[4:6], "big") == UnsupportedVersion.code
+    return 0 if pending.api is API_VERSIONS and refused else pending.version
+
+
+def _reason(error: Exception) -> str:
+    """What the operating system says, without its number where it has words."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.removeprefix("Connect call failed ").lower()
+    return str(error) or type(error).__name__

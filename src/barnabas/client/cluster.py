@@ -1,0 +1,100 @@
+"""What producer, consumer and admin share: connections, metadata, requests that find their broker.
+
+Does not promise that a request is executed once: what may be repeated is said by the caller, who
+passes the whole exchange to `persist`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar, cast
+
+from barnabas.client.channel import Channel, Node, Seams
+from barnabas.client.config import ClientConfig, parse_servers
+from barnabas.client.errors import Unreachable
+from barnabas.client.metadata import Metadata
+from barnabas.client.pool import Pool, backoff_ms
+from barnabas.errors import KafkaError
+from barnabas.protocol.api import Api
+from barnabas.protocol.codec import Message
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Message)
+
+
+class Cluster:
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str], config: ClientConfig, seams: Seams
+    ) -> None:
+        self.config = config
+        self.seams = seams
+        self.pool = Pool(config, seams)
+        self.metadata = Metadata(parse_servers(bootstrap_servers), self.pool, config, seams)
+
+    async def start(self) -> None:
+        """Connect and learn the brokers. Raises NoBrokersAvailable after one try of each server."""
+        try:
+            await self.metadata.start()
+        except BaseException:
+            await self.pool.close()
+            raise
+
+    async def close(self) -> None:
+        await self.metadata.close()
+        await self.pool.close()
+
+    async def call(
+        self, node: Node, api: Api, request: Message, answer: type[M], at_most: int | None = None
+    ) -> M:
+        """One request to one broker, in the highest version both know (`at_most` if given)."""
+        channel = await self.pool.channel(node)
+        return await exchange(channel, api, request, answer, at_most)
+
+    async def call_any(
+        self, api: Api, request: Message, answer: type[M], at_most: int | None = None
+    ) -> M:
+        """One request to whichever broker answers."""
+        channel = await self.metadata.any_channel()
+        return await exchange(channel, api, request, answer, at_most)
+
+    async def call_controller(
+        self, api: Api, request: Message, answer: type[M], at_most: int | None = None
+    ) -> M:
+        """One request to the controller (to any broker if none is known: it will say so)."""
+        view = self.metadata.view
+        node = view.nodes.get(view.controller_id)
+        if node is None:
+            return await self.call_any(api, request, answer, at_most)
+        return await self.call(node, api, request, answer, at_most)
+
+    async def persist(self, attempt: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
+        """Repeat what failed for a reason that passes, with fresh metadata, for `timeout_ms`."""
+        clock = self.seams.clock
+        deadline_ms = clock.now_ms() + timeout_ms
+        failures = 0
+        while True:
+            try:
+                return await attempt()
+            except (Unreachable, KafkaError) as error:
+                if isinstance(error, KafkaError) and not error.retriable:
+                    raise
+                failures += 1
+                pause_ms = backoff_ms(
+                    failures,
+                    self.config.retry_backoff_ms,
+                    self.config.retry_backoff_max_ms,
+                    self.seams.random,
+                )
+                if clock.now_ms() + pause_ms >= deadline_ms:
+                    raise
+            await asyncio.sleep(pause_ms / 1000)
+            self.metadata.request_refresh()
+
+
+async def exchange(
+    channel: Channel, api: Api, request: Message, answer: type[M], at_most: int | None = None
+) -> M:
+    """One request and its answer on a channel; `answer` is the API's response class."""
+    assert api.response is answer, f"{api.name} is not answered by {answer.__name__}"
+    return cast(M, await channel.send(api, request, channel.version(api, at_most)))

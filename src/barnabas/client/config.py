@@ -1,0 +1,224 @@
+"""Options of the clients: Kafka's names with underscores, Kafka's defaults.
+
+The `...Config` tuples hold the values; the `...Options` dictionaries let a type checker see the
+same names as keyword arguments. Kafka's own spelling (`batch.size`) is accepted as well, and text
+is converted to the option's type, so that a properties file can be handed over as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict, TypeVar
+
+from barnabas.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+_INT_MAX = 2**31 - 1
+
+ChoosePartition = Callable[[str, bytes | None, Sequence[int]], int]
+"""A custom partitioner: topic, key, numbers of the partitions -> number of one of them."""
+
+
+class ClientConfig(NamedTuple):
+    """What every client has."""
+
+    client_id: str = "barnabas"
+    request_timeout_ms: int = 30_000
+    default_api_timeout_ms: int = 60_000
+    metadata_max_age_ms: int = 300_000
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    socket_connection_setup_timeout_ms: int = 10_000
+
+
+class ProducerConfig(NamedTuple):
+    acks: int = -1  # "all" is -1
+    batch_size: int = 16_384  # bytes, per partition
+    linger_ms: int = 0
+    compression_type: str = "none"
+    enable_idempotence: bool = True
+    max_in_flight_requests_per_connection: int = 5
+    max_request_size: int = 1_048_576  # bytes
+    buffer_memory: int = 33_554_432  # bytes
+    max_block_ms: int = 60_000
+    delivery_timeout_ms: int = 120_000
+    retries: int = _INT_MAX
+    partitioner: str | ChoosePartition = "sticky"
+    allow_auto_create_topics: bool = True
+
+
+class ConsumerConfig(NamedTuple):
+    fetch_min_bytes: int = 1
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 52_428_800
+    max_partition_fetch_bytes: int = 1_048_576
+    max_poll_records: int = 500
+    auto_offset_reset: str = "latest"
+    isolation_level: str = "read_uncommitted"
+    check_crcs: bool = True
+    client_rack: str = ""
+    allow_auto_create_topics: bool = True
+
+
+class ClientOptions(TypedDict, total=False):
+    client_id: str
+    request_timeout_ms: int
+    default_api_timeout_ms: int
+    metadata_max_age_ms: int
+    reconnect_backoff_ms: int
+    reconnect_backoff_max_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    socket_connection_setup_timeout_ms: int
+
+
+class ProducerOptions(ClientOptions, total=False):
+    acks: int | str
+    batch_size: int
+    linger_ms: int
+    compression_type: str
+    enable_idempotence: bool
+    max_in_flight_requests_per_connection: int
+    max_request_size: int
+    buffer_memory: int
+    max_block_ms: int
+    delivery_timeout_ms: int
+    retries: int
+    partitioner: str | ChoosePartition
+    allow_auto_create_topics: bool
+
+
+class ConsumerOptions(ClientOptions, total=False):
+    fetch_min_bytes: int
+    fetch_max_wait_ms: int
+    fetch_max_bytes: int
+    max_partition_fetch_bytes: int
+    max_poll_records: int
+    auto_offset_reset: str
+    isolation_level: str
+    check_crcs: bool
+    client_rack: str
+    allow_auto_create_topics: bool
+
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "compression_type": ("none", "gzip", "snappy", "lz4", "zstd"),
+    "auto_offset_reset": ("earliest", "latest", "none"),
+    "isolation_level": ("read_uncommitted", "read_committed"),
+    "partitioner": ("sticky", "round-robin", "random-until-refresh"),
+}
+_LEAST: Mapping[str, int] = {
+    "acks": -1,
+    "max_in_flight_requests_per_connection": 1,
+    "max_poll_records": 1,
+    "max_block_ms": 0,
+}
+
+C = TypeVar("C", ClientConfig, ProducerConfig, ConsumerConfig)
+
+
+def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C]:
+    """Split `options` into what every client has and what `own` has; all values checked.
+
+    Raises ConfigError that names the option, the value and what would be right.
+    """
+    given = {name.replace(".", "_"): value for name, value in options.items()}
+    defaults = {**ClientConfig._field_defaults, **own._field_defaults}
+    for name in given:
+        if name not in defaults:
+            raise _unknown(name, list(defaults))
+    checked = {name: _checked(name, given[name], defaults[name]) for name in given}
+    common = {name: checked[name] for name in checked if name in ClientConfig._fields}
+    rest = {name: checked[name] for name in checked if name in own._fields}
+    config = own(**rest)
+    if isinstance(config, ProducerConfig):
+        config = _settle_producer(config, rest)
+    return ClientConfig(**common), config
+
+
+def parse_servers(bootstrap_servers: str | Sequence[str]) -> list[tuple[str, int]]:
+    """`host:port,...` (or a sequence of those) as addresses; `[::1]:9092` for IPv6."""
+    texts = (
+        bootstrap_servers.split(",") if isinstance(bootstrap_servers, str) else bootstrap_servers
+    )
+    servers = []
+    for text in (text.strip() for text in texts):
+        if not text:
+            continue
+        host, colon, port = text.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise ConfigError(f"bootstrap.servers: {text!r} is not HOST:PORT, as localhost:9092 is")
+        servers.append((host, int(port)))
+    if not servers:
+        raise ConfigError("bootstrap.servers is empty; give HOST:PORT[,HOST:PORT...]")
+    return servers
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    """`value` in the type of `default`, within the option's bounds."""
+    if name == "acks" and value == "all":
+        return -1
+    if name == "partitioner" and callable(value):
+        return value
+    kafka_name = name.replace("_", ".")
+    converted = _converted(value, default)
+    if converted is None:
+        kind = {bool: "true or false", int: "a whole number", str: "text"}[type(default)]
+        raise ConfigError(f"{kafka_name}: {value!r} is not {kind}")
+    if name in _CHOICES and converted not in _CHOICES[name]:
+        raise ConfigError(f"{kafka_name}: {value!r} is not one of {', '.join(_CHOICES[name])}")
+    if type(default) is int:
+        least = _LEAST.get(name, 0)
+        if converted < least:
+            raise ConfigError(f"{kafka_name}: {value!r} is less than {least}")
+        if name == "acks" and converted > 1:
+            raise ConfigError(f"acks: {value!r} is not one of all, -1, 0, 1")
+    return converted
+
+
+def _converted(value: Any, default: Any) -> Any:
+    """None if the value cannot be what the default is."""
+    if isinstance(default, bool):
+        if isinstance(value, str):
+            return {"true": True, "false": False}.get(value.strip().lower())
+        return value if isinstance(value, bool) else None
+    if isinstance(default, int):
+        if isinstance(value, str):
+            text = value.strip()
+            return int(text) if text.removeprefix("-").isdecimal() else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, str) else None
+
+
+def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> ProducerConfig:
+    """Idempotence against its conditions (PR-6): an explicit wish conflicts, a default yields."""
+    conflict = None
+    if config.acks != -1:
+        conflict = f"acks={config.acks}"
+    elif config.retries == 0:
+        conflict = "retries=0"
+    elif config.max_in_flight_requests_per_connection > 5:
+        in_flight = config.max_in_flight_requests_per_connection
+        conflict = f"max.in.flight.requests.per.connection={in_flight}"
+    if not config.enable_idempotence or conflict is None:
+        return config
+    if "enable_idempotence" in explicit:
+        raise ConfigError(
+            f"enable.idempotence=true conflicts with {conflict}: it needs acks=all, retries > 0 "
+            "and at most 5 max.in.flight.requests.per.connection"
+        )
+    _log.info("enable.idempotence is off, since %s was set", conflict)
+    return config._replace(enable_idempotence=False)
+
+
+def _unknown(name: str, known: Sequence[str]) -> ConfigError:
+    from difflib import get_close_matches  # only for a mistake
+
+    near = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""
+    return ConfigError(f"unknown option {name.replace('_', '.')}{hint}")

@@ -1,0 +1,57 @@
+"""What can go wrong on the client's side of the wire.
+
+What a broker answered is a `KafkaError`; these are the failures of which no broker tells. Each
+message names the address or the partition, and what to do where there is something to do.
+"""
+
+from __future__ import annotations
+
+from barnabas.errors import BarnabasError, KafkaError, error_for_code
+
+
+class Unreachable(BarnabasError):
+    """A broker could not be reached or did not answer. Always worth another try."""
+
+
+class ConnectionLost(Unreachable):
+    """The connection could not be made, or ended under a request: its outcome is unknown."""
+
+
+class NoAnswer(Unreachable):
+    """No answer within `request.timeout.ms`: the outcome is unknown."""
+
+
+class NoBrokersAvailable(Unreachable):
+    """Not one server of `bootstrap.servers`, nor any broker known from them, could be reached."""
+
+
+class DeliveryTimedOut(BarnabasError):
+    """A batch was not acknowledged within `delivery.timeout.ms`; it may be stored all the same."""
+
+
+class BufferFull(BarnabasError):
+    """No room in `buffer.memory` within `max.block.ms`."""
+
+
+class UnknownPartition(BarnabasError):
+    """The topic is there, a partition of this number is not, even after a fresh look."""
+
+
+class NoOffsetForPartition(BarnabasError):
+    """No position to read from, and `auto.offset.reset` is `none`."""
+
+
+class ClientClosed(BarnabasError):
+    """The client was used after `close`, or closed before this was done."""
+
+
+def broker_error(code: int, subject: str, said: str | None = None) -> KafkaError:
+    """A broker's error code as an exception: about what, and what it means (or the broker said)."""
+    kind = error_for_code(code)
+    return kind(f"{subject}: {said or kind.meaning}")
+
+
+def check(code: int, subject: str, said: str | None = None) -> None:
+    """Raise `broker_error` unless the code is 0."""
+    if code:
+        raise broker_error(code, subject, said)

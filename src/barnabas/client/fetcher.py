@@ -1,0 +1,242 @@
+"""Fetches for the assigned partitions, ahead of the user by a little (CO-1).
+
+One request per broker is in flight at a time, for every partition led there that has not enough
+buffered; while the user works on one chunk the next one is fetched. Fetch sessions are declined
+(session id 0, epoch -1): every request says all it wants.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+from barnabas.client.assignment import AssignedPartition, Assignment
+from barnabas.client.channel import Node
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ConsumerConfig
+from barnabas.client.errors import NoOffsetForPartition, broker_error
+from barnabas.client.fetched import AbortedTransaction, Chunk
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.errors import (
+    BarnabasError,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    error_for_code,
+)
+from barnabas.protocol.api import FETCH
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_HIGHEST_FETCH = 12  # the last version that names topics; above, ids do (KIP-516)
+_MOST_BUFFERED = 2  # chunks per partition: the one in use and the next
+
+Asked = list[tuple[AssignedPartition, int, int]]  # state, its generation, offset asked for
+
+
+class Fetcher:
+    def __init__(self, cluster: Cluster, config: ConsumerConfig, assignment: Assignment) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._assignment = assignment
+        self._clock = cluster.seams.clock
+        self._isolation_level = (
+            READ_COMMITTED if config.isolation_level == "read_committed" else READ_UNCOMMITTED
+        )
+        self._fetches: dict[int, asyncio.Task[None]] = {}  # by broker id
+        self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
+        self._arrived = asyncio.Event()
+
+    async def close(self) -> None:
+        tasks = list(self._fetches.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def send_fetches(self, *, ahead: bool = False) -> None:
+        """Ask every broker that leads a partition which wants more, and has no request of ours.
+
+        `ahead`: only for records that are known to be there. A request for what is still to come
+        would be parked at the broker, and hold up whatever the user wants to read instead.
+        """
+        metadata = self._cluster.metadata
+        now_ms = self._clock.now_ms()
+        by_node: dict[Node, list[AssignedPartition]] = {}
+        for state in self._assignment:
+            if not state.wants(now_ms, _MOST_BUFFERED) or (ahead and not state.lags()):
+                continue
+            leader = metadata.view.leader(state.topic_partition)
+            if leader is None:
+                metadata.track([state.topic_partition.topic])
+                metadata.request_refresh()
+                self._pause(state)
+            elif leader.node_id not in self._fetches:
+                by_node.setdefault(leader, []).append(state)
+        for node, states in by_node.items():
+            task = asyncio.get_running_loop().create_task(self._fetch(node, states))
+            self._fetches[node.node_id] = task
+
+    async def wait(self, until_ms: int) -> bool:
+        """Wait for news: a chunk, an error, a broker that may be asked again. False: too late."""
+        now_ms = self._clock.now_ms()
+        wake_ms = until_ms
+        for state in self._assignment:
+            if now_ms < state.not_before_ms < wake_ms and not state.fetching:
+                wake_ms = state.not_before_ms
+        try:
+            async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
+                await self._arrived.wait()
+        except TimeoutError:
+            return self._clock.now_ms() < until_ms
+        self._arrived.clear()
+        return True
+
+    def next_chunk(self) -> tuple[AssignedPartition, Chunk] | None:
+        """The oldest buffered chunk that still counts, of a partition that is not paused."""
+        for _ in range(len(self._chunks)):
+            state, generation, chunk = self._chunks.popleft()
+            if not self._is_current(state, generation):
+                continue
+            if not state.paused:
+                state.buffered -= 1
+                return state, chunk
+            self._chunks.append((state, generation, chunk))
+        return None
+
+    def raise_error(self) -> None:
+        """Raise what a partition has to report, once."""
+        for state in self._assignment:
+            if state.error is not None:
+                error, state.error = state.error, None
+                raise error
+
+    def _is_current(self, state: AssignedPartition, generation: int) -> bool:
+        return not state.is_dropped and state.generation == generation
+
+    # ---- one request ----
+
+    async def _fetch(self, node: Node, states: Sequence[AssignedPartition]) -> None:
+        asked: Asked = [(state, state.generation, state.fetch_offset) for state in states]
+        for state in states:
+            state.fetching = True
+        try:
+            response = await self._cluster.call(
+                node, FETCH, self._request(asked), FetchResponse, _HIGHEST_FETCH
+            )
+            if response.error_code:
+                raise broker_error(response.error_code, f"fetching from {node}")
+            self._accept(asked, response)
+        except BarnabasError as error:
+            _log.info("%s", error)
+            self._cluster.metadata.request_refresh()
+            for state in states:
+                self._pause(state)
+        finally:
+            for state in states:
+                state.fetching = False
+            del self._fetches[node.node_id]
+            self._arrived.set()
+
+    def _request(self, asked: Asked) -> FetchRequest:
+        config = self._config
+        topics: dict[str, list[FetchPartition]] = {}
+        for state, _, offset in asked:
+            topic, partition = state.topic_partition
+            wanted = FetchPartition(
+                partition=partition,
+                fetch_offset=offset,
+                partition_max_bytes=config.max_partition_fetch_bytes,
+            )
+            topics.setdefault(topic, []).append(wanted)
+        return FetchRequest(
+            replica_id=-1,
+            max_wait_ms=config.fetch_max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            isolation_level=self._isolation_level,
+            topics=[FetchTopic(topic=topic, partitions=wanted) for topic, wanted in topics.items()],
+            rack_id=config.client_rack,
+        )
+
+    def _accept(self, asked: Asked, response: FetchResponse) -> None:
+        by_partition = {each[0].topic_partition: each for each in asked}
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = TopicPartition(topic.topic, data.partition_index)
+                if key not in by_partition:
+                    continue
+                state, generation, offset = by_partition[key]
+                if not self._is_current(state, generation):
+                    continue
+                if data.error_code:
+                    self._refused(state, offset, data.error_code)
+                else:
+                    self._arrive(state, offset, data)
+
+    def _arrive(self, state: AssignedPartition, offset: int, data: PartitionData) -> None:
+        state.high_watermark = data.high_watermark
+        state.last_stable_offset = data.last_stable_offset
+        state.log_start_offset = data.log_start_offset
+        state.not_before_ms = 0
+        if not data.records:
+            return
+        aborted = [
+            AbortedTransaction(each.producer_id, each.first_offset)
+            for each in data.aborted_transactions or ()
+        ]
+        try:
+            assert isinstance(data.records, memoryview), "decoded records are a view"
+            chunk = Chunk(state.topic_partition, offset, data.records, aborted)
+        except BarnabasError as error:
+            state.error = error
+            return
+        if not chunk.records:
+            state.error = MessageTooLarge(
+                f"the batch at offset {offset} of {state.topic_partition} is larger than "
+                f"{self._config.max_partition_fetch_bytes} bytes: raise max.partition.fetch.bytes"
+            )
+            return
+        state.fetch_offset = chunk.next_offset
+        state.buffered += 1
+        self._chunks.append((state, state.generation, chunk))
+
+    def _refused(self, state: AssignedPartition, offset: int, code: int) -> None:
+        kind = error_for_code(code)
+        if kind is OffsetOutOfRange:
+            self._out_of_range(state, offset)
+        elif kind.retriable:
+            self._cluster.metadata.request_refresh()
+            self._pause(state)
+        else:
+            state.error = broker_error(code, f"fetching from {state.topic_partition}")
+
+    def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
+        """CO-5: the position is not there (any more)."""
+        reset = self._config.auto_offset_reset
+        if state.buffered:
+            self._pause(state)  # what is buffered comes first; then this is asked again
+        elif reset == "none":
+            state.error = NoOffsetForPartition(
+                f"offset {offset} of {state.topic_partition} is out of range and "
+                "auto.offset.reset is none: seek to an offset that is there"
+            )
+        else:
+            _log.warning(
+                "offset %d of %s is out of range; going to the %s one",
+                offset,
+                state.topic_partition,
+                reset,
+            )
+            state.seek_by(reset)
+
+    def _pause(self, state: AssignedPartition) -> None:
+        state.not_before_ms = self._clock.now_ms() + self._cluster.config.retry_backoff_ms

@@ -1,0 +1,71 @@
+"""An event loop in a daemon thread, and the ways to it from other threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+from barnabas.client.errors import ClientClosed
+from barnabas.net.loop import new_event_loop
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Owns the loop and its thread, from construction to `stop`."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Run `work` on the loop and wait for it; an interrupt here cancels it there."""
+        if not self._thread.is_alive():
+            work.close()
+            raise ClientClosed("the client is closed")
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result(timeout_s)
+        except CancelledError:
+            raise ClientClosed("the client was closed before this was done") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Call `work` on the loop and wait for it."""
+
+        async def call() -> T:
+            return work()
+
+        return self.run(call())
+
+    def call_soon(self, callback: Callable[[], Any]) -> None:
+        """Have the loop call back, without waiting."""
+        self.loop.call_soon_threadsafe(callback)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run `work` on the loop, without waiting."""
+        asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def stop(self) -> None:
+        """End the loop and the thread; what still runs there is cancelled."""
+        if self._thread.is_alive():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+            left = asyncio.all_tasks(self.loop)
+            for task in sorted(left, key=lambda task: task.get_name()):
+                task.cancel()
+            self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        finally:
+            self.loop.close()

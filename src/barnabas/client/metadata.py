@@ -1,0 +1,252 @@
+"""Keeps the client's view of the cluster true (PR-9).
+
+One task asks, whoever needs it: at `metadata.max.age.ms`, and as soon as `request_refresh` is
+called (a leader moved, a connection was lost, a topic is new). Any broker will do; the first that
+answers is taken, the servers of `bootstrap.servers` last. A failed refresh tells those who wait
+for it and is repeated with backoff; the old view stays in use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from barnabas.client.channel import Channel, Node, Seams
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientClosed, NoBrokersAvailable, Unreachable, broker_error
+from barnabas.client.pool import Pool, backoff_ms
+from barnabas.client.view import ClusterView, TopicView
+from barnabas.errors import (
+    BarnabasError,
+    LeaderNotAvailable,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from barnabas.protocol.api import METADATA
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+_log = logging.getLogger(__name__)
+
+_CREATION_VERSION = 4  # Metadata before it always creates unknown topics
+# How long a topic may stay unknown before that is the answer: a creation takes far less to reach
+# all brokers, and waiting out max.block.ms for a mistyped name helps nobody.
+_UNKNOWN_TOPIC_MS = 1_000
+_UNMADE_TOPIC_MS = 5_000  # ... when asking for it creates it
+
+
+class Metadata:
+    def __init__(
+        self, servers: Sequence[tuple[str, int]], pool: Pool, config: ClientConfig, seams: Seams
+    ) -> None:
+        # Bootstrap servers are connections of their own, since their ids are not known yet.
+        self._servers = [Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)]
+        self._pool = pool
+        self._config = config
+        self._clock = seams.clock
+        self._random = seams.random
+        self.view = ClusterView()
+        self.creates_topics = False
+        self._tracked: dict[str, None] = {}  # the topics to ask for, in order of first use
+        self._waiters: list[asyncio.Future[ClusterView]] = []
+        self._listeners: list[Callable[[], None]] = []
+        self._wake = asyncio.Event()
+        self._urgent = False  # something new is asked for: no distance to the last refresh
+        self._refreshed_at_ms = 0
+        self._failures = 0
+        self._task: asyncio.Task[None] | None = None
+
+    # ---- life ----
+
+    async def start(self) -> None:
+        """Learn the brokers. Raises NoBrokersAvailable after one try of each server."""
+        self._accept(await self._ask())
+        self._task = asyncio.get_running_loop().create_task(self._keep())
+        self._task.add_done_callback(self._ended)
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def on_update(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after each refresh."""
+        self._listeners.append(listener)
+
+    # ---- questions ----
+
+    def track(self, topics: Iterable[str]) -> None:
+        """Ask for these topics from the next refresh on."""
+        for topic in topics:
+            self._tracked[topic] = None
+
+    def request_refresh(self) -> None:
+        """Something known proved wrong: ask soon, without waiting for it."""
+        self._wake.set()
+
+    async def refresh(self) -> ClusterView:
+        """The view after an answer that was asked for from now on. Raises NoBrokersAvailable."""
+        if self._task is None or self._task.done():
+            raise ClientClosed("the client is not running: call start() first, and not after close")
+        waiter: asyncio.Future[ClusterView] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._wake.set()
+        return await waiter
+
+    async def topic(self, name: str, timeout_ms: int) -> TopicView:
+        """The topic's partitions, asking until they are known.
+
+        Raises the topic's KafkaError (UnknownTopicOrPartition after some seconds at most), or
+        Unreachable, once `timeout_ms` is over.
+        """
+        known = self.view.topics.get(name)
+        if known is not None:
+            return known
+        self.track([name])
+        self._urgent = True
+        now_ms = self._clock.now_ms()
+        deadline_ms = now_ms + timeout_ms
+        patience_ms = _UNMADE_TOPIC_MS if self.creates_topics else _UNKNOWN_TOPIC_MS
+        unknown_until_ms = now_ms + min(timeout_ms, patience_ms)
+        while True:
+            try:
+                view = await self.refresh()
+            except Unreachable:
+                if self._clock.now_ms() >= deadline_ms:
+                    raise
+                continue
+            if name in view.topics:
+                return view.topics[name]
+            error = view.topic_error(name) or broker_error(
+                UnknownTopicOrPartition.code, f"topic {name!r}"
+            )
+            now_ms = self._clock.now_ms()
+            if isinstance(error, UnknownTopicOrPartition):
+                again = now_ms < unknown_until_ms
+            else:
+                again = error.retriable and now_ms < deadline_ms
+            if not again:
+                self.forget(name)
+                raise error
+
+    def forget(self, topic: str) -> None:
+        """Stop asking for a topic and drop what is known of it."""
+        self._tracked.pop(topic, None)
+        topics = {name: known for name, known in self.view.topics.items() if name != topic}
+        errors = {name: code for name, code in self.view.errors.items() if name != topic}
+        self.view = self.view._replace(topics=topics, errors=errors)
+
+    async def any_channel(self) -> Channel:
+        """A channel to any broker: an open one, else the first that opens."""
+        nodes = self._candidates()
+        for node in nodes:
+            opened = self._pool.opened(node)
+            if opened is not None:
+                return opened
+        failures: list[str] = []
+        for node in nodes:
+            try:
+                return await self._pool.channel(node)
+            except (Unreachable, UnsupportedVersion) as error:
+                failures.append(str(error))
+        raise _no_brokers(failures)
+
+    # ---- the task ----
+
+    async def _keep(self) -> None:
+        while True:
+            await self._sleep(self._refreshed_at_ms + self._config.metadata_max_age_ms)
+            pause_ms = backoff_ms(
+                self._failures or 1,
+                self._config.retry_backoff_ms,
+                self._config.retry_backoff_max_ms,
+                self._random,
+            )
+            # Refreshes on demand keep a distance too: a leaderless topic would be a storm.
+            wait_ms = self._refreshed_at_ms + pause_ms - self._clock.now_ms()
+            if wait_ms > 0 and not self._urgent:
+                await asyncio.sleep(wait_ms / 1000)
+            self._urgent = False
+            self._wake.clear()
+            waiters, self._waiters = self._waiters, []
+            try:
+                response = await self._ask()
+            except BarnabasError as error:
+                self._failures += 1
+                self._refreshed_at_ms = self._clock.now_ms()
+                self._wake.set()
+                _fail(waiters, error)
+                continue
+            self._accept(response)
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(self.view)
+
+    async def _sleep(self, until_ms: int) -> None:
+        """Until somebody asks for a refresh, or until this instant."""
+        try:
+            async with asyncio.timeout(max(until_ms - self._clock.now_ms(), 0) / 1000):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _ask(self) -> MetadataResponse:
+        """One Metadata request to the first broker that answers."""
+        failures: list[str] = []
+        for node in self._candidates():
+            try:
+                channel = await self._pool.channel(node)
+                version = channel.version(METADATA)
+                request = MetadataRequest(
+                    topics=[MetadataRequestTopic(name=name) for name in self._tracked],
+                    allow_auto_topic_creation=self.creates_topics or version < _CREATION_VERSION,
+                )
+                response = await channel.send(METADATA, request, version)
+            except (Unreachable, UnsupportedVersion) as error:
+                failures.append(str(error))
+                continue
+            assert isinstance(response, MetadataResponse)
+            return response
+        raise _no_brokers(failures)
+
+    def _candidates(self) -> list[Node]:
+        """Open channels first, then the known brokers from a random one on, then the servers."""
+        known = list(self.view.nodes.values())
+        if known:
+            start = self._random.below(len(known))
+            known = known[start:] + known[:start]
+        nodes = known + self._servers
+        return sorted(nodes, key=lambda node: self._pool.opened(node) is None)
+
+    def _accept(self, response: MetadataResponse) -> None:
+        self.view = self.view.updated(response)
+        self._refreshed_at_ms = self._clock.now_ms()
+        self._failures = 0
+        incomplete = any(
+            self.view.errors.get(topic) == LeaderNotAvailable.code for topic in self._tracked
+        )
+        if incomplete:
+            self._wake.set()
+        for listener in self._listeners:
+            listener()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Closed, or a mistake of ours: nobody may be left waiting."""
+        if not task.cancelled() and task.exception() is not None:
+            _log.critical("keeping the metadata has failed", exc_info=task.exception())
+        waiters, self._waiters = self._waiters, []
+        _fail(waiters, ClientClosed("the client is closed"))
+
+
+def _fail(waiters: Sequence[asyncio.Future[ClusterView]], error: BarnabasError) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_exception(error)
+
+
+def _no_brokers(failures: Sequence[str]) -> NoBrokersAvailable:
+    return NoBrokersAvailable(f"no broker could be reached: {'; '.join(failures)}")

@@ -1,0 +1,33 @@
+"""Kafka's murmur2: where a key goes. Every Kafka client must agree on it, bit for bit.
+
+32-bit MurmurHash2 (Austin Appleby's published algorithm) with Kafka's seed, over the key's bytes.
+"""
+
+from __future__ import annotations
+
+from struct import unpack_from
+
+_SEED = 0x9747B28C
+_M = 0x5BD1E995
+_MASK = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """The hash as an unsigned 32-bit number (Java prints the same bits as a signed one)."""
+    size = len(data)
+    hashed = _SEED ^ size
+    whole = size >> 2
+    for word in unpack_from(f"<{whole}I", data):
+        word = word * _M & _MASK
+        word = (word ^ word >> 24) * _M & _MASK
+        hashed = hashed * _M & _MASK ^ word
+    tail = data[whole << 2 :]
+    if tail:
+        hashed = (hashed ^ int.from_bytes(tail, "little")) * _M & _MASK
+    hashed = (hashed ^ hashed >> 13) * _M & _MASK
+    return hashed ^ hashed >> 15
+
+
+def partition_for_key(key: bytes, partition_count: int) -> int:
+    """The partition of a key: the hash without its sign bit, modulo the number of partitions."""
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count

@@ -1,0 +1,124 @@
+"""Offsets by time: where a partition begins and ends, and what was written since an instant.
+
+One ListOffsets per leader; what fails for a reason that passes is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.client.channel import Node
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import UnknownPartition, Unreachable, broker_error
+from barnabas.errors import KafkaError, LeaderNotAvailable
+from barnabas.protocol.api import LIST_OFFSETS
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas.types import TopicPartition
+
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+"""Timestamps with a meaning of their own in ListOffsets (the last one from version 7, KIP-734)."""
+
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
+
+class OffsetAndTimestamp(NamedTuple):
+    offset: int  # -1: no record is that young
+    timestamp_ms: int  # of the record at the offset; -1 where the question was not about a time
+    leader_epoch: int
+
+
+class OffsetFinder:
+    """Asks the leaders of partitions for offsets."""
+
+    def __init__(self, cluster: Cluster, isolation_level: int) -> None:
+        self._cluster = cluster
+        self._isolation_level = isolation_level
+
+    async def find(
+        self, timestamps: Mapping[TopicPartition, int], timeout_ms: int
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """For each partition the first offset whose record is not older than the timestamp.
+
+        `timestamps`: ms since the epoch, or LATEST, EARLIEST, MAX_TIMESTAMP. Raises the KafkaError
+        of a partition that has none, Unreachable, after `timeout_ms` at most.
+        """
+        found: dict[TopicPartition, OffsetAndTimestamp] = {}
+
+        async def attempt() -> None:
+            missing = {tp: at for tp, at in timestamps.items() if tp not in found}
+            by_leader = await self._by_leader(missing, timeout_ms)
+            answers = await asyncio.gather(
+                *(self._ask(node, asked, found) for node, asked in by_leader.items()),
+                return_exceptions=True,
+            )
+            errors = [answer for answer in answers if isinstance(answer, BaseException)]
+            # What will not pass is told first.
+            errors.sort(key=lambda error: isinstance(error, Unreachable) or _passes(error))
+            if errors:
+                raise errors[0]
+
+        await self._cluster.persist(attempt, timeout_ms)
+        return {tp: found[tp] for tp in timestamps}
+
+    async def _by_leader(
+        self, timestamps: Mapping[TopicPartition, int], timeout_ms: int
+    ) -> dict[Node, dict[TopicPartition, int]]:
+        metadata = self._cluster.metadata
+        by_leader: dict[Node, dict[TopicPartition, int]] = {}
+        for topic_partition, timestamp in timestamps.items():
+            topic = await metadata.topic(topic_partition.topic, timeout_ms)
+            if topic_partition.partition not in topic.partitions:
+                topic = (await metadata.refresh()).topics.get(topic.name, topic)
+            if topic_partition.partition not in topic.partitions:
+                raise UnknownPartition(
+                    f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, "
+                    f"not {topic_partition.partition}"
+                )
+            leader = metadata.view.leader(topic_partition)
+            if leader is None:
+                raise broker_error(LeaderNotAvailable.code, f"partition {topic_partition}")
+            by_leader.setdefault(leader, {})[topic_partition] = timestamp
+        return by_leader
+
+    async def _ask(
+        self,
+        node: Node,
+        timestamps: Mapping[TopicPartition, int],
+        found: dict[TopicPartition, OffsetAndTimestamp],
+    ) -> None:
+        """Put a leader's answers into `found`, then raise for the first that is an error."""
+        topics: dict[str, list[ListOffsetsPartition]] = {}
+        for (topic, partition), timestamp in timestamps.items():
+            asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+            topics.setdefault(topic, []).append(asked)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=self._isolation_level,
+            topics=[
+                ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()
+            ],
+        )
+        response = await self._cluster.call(node, LIST_OFFSETS, request, ListOffsetsResponse)
+        failure: KafkaError | None = None
+        for answered in response.topics:
+            for answer in answered.partitions:
+                topic_partition = TopicPartition(answered.name, answer.partition_index)
+                if answer.error_code:
+                    failure = broker_error(answer.error_code, f"offsets of {topic_partition}")
+                else:
+                    found[topic_partition] = OffsetAndTimestamp(
+                        answer.offset, answer.timestamp, answer.leader_epoch
+                    )
+        if failure is not None:
+            raise failure
+
+
+def _passes(error: BaseException) -> bool:
+    return isinstance(error, KafkaError) and error.retriable

@@ -1,0 +1,114 @@
+"""The channels of one client, one per broker: made on demand, made again after a loss.
+
+At most one attempt per broker runs at a time, whoever asks; after a failure the next attempt waits
+(`reconnect.backoff.ms`, doubled up to `reconnect.backoff.max.ms`, with a fifth of jitter, so that
+a thousand clients do not come back in the same instant).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.client.channel import Channel, Node, Seams
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientClosed
+from barnabas.clock import Random
+from barnabas.errors import BarnabasError
+
+
+def backoff_ms(failures: int, first_ms: int, most_ms: int, random: Random) -> int:
+    """How long to wait after so many failures in a row: exponential, +-20 % (KIP-144, KIP-580)."""
+    if failures <= 0 or first_ms <= 0:
+        return 0
+    plain = min(first_ms << min(failures - 1, 30), most_ms)
+    fifth = plain // 5
+    return plain - fifth + random.below(2 * fifth + 1)
+
+
+def _retrieve(attempt: asyncio.Task[Channel]) -> None:
+    """An attempt whose last waiter has gone has failed in silence, and may."""
+    if not attempt.cancelled():
+        attempt.exception()
+
+
+class _Slot:
+    """What the pool knows of one broker."""
+
+    __slots__ = ("attempt", "channel", "failures", "retry_at_ms")
+
+    def __init__(self) -> None:
+        self.channel: Channel | None = None
+        self.attempt: asyncio.Task[Channel] | None = None
+        self.failures = 0
+        self.retry_at_ms = 0
+
+
+class Pool:
+    def __init__(self, config: ClientConfig, seams: Seams) -> None:
+        self._config = config
+        self._seams = seams
+        self._slots: dict[int, _Slot] = {}
+        self._closed = False
+
+    def opened(self, node: Node) -> Channel | None:
+        """The broker's channel if it is open right now."""
+        slot = self._slots.get(node.node_id)
+        if slot is None or slot.channel is None or not slot.channel.is_open:
+            return None
+        return slot.channel if slot.channel.node == node else None
+
+    async def channel(self, node: Node) -> Channel:
+        """The broker's channel, opened if need be (after its backoff). Raises Unreachable."""
+        opened = self.opened(node)
+        if opened is not None:
+            return opened
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        slot = self._slots.setdefault(node.node_id, _Slot())
+        if slot.attempt is None:
+            slot.attempt = asyncio.get_running_loop().create_task(self._open(slot, node))
+            slot.attempt.add_done_callback(_retrieve)
+        attempt = slot.attempt
+        try:
+            # Shielded: others may wait for the same attempt.
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            if self._closed and attempt.cancelled():
+                raise ClientClosed("the client was closed while it connected") from None
+            raise
+
+    async def close(self) -> None:
+        self._closed = True
+        for slot in self._slots.values():
+            if slot.attempt is not None:
+                slot.attempt.cancel()
+            if slot.channel is not None:
+                slot.channel.close()
+        self._slots.clear()
+        await asyncio.sleep(0)  # lets the transports tell their connections that they are gone
+
+    async def _open(self, slot: _Slot, node: Node) -> Channel:
+        try:
+            wait_ms = slot.retry_at_ms - self._seams.clock.now_ms()
+            if wait_ms > 0:
+                await asyncio.sleep(wait_ms / 1000)
+            if slot.channel is not None:
+                slot.channel.close()  # lost, or the broker has another address now
+            channel = Channel(node, self._config, self._seams)
+            try:
+                await channel.open()
+            except BarnabasError:
+                slot.failures += 1
+                pause_ms = backoff_ms(
+                    slot.failures,
+                    self._config.reconnect_backoff_ms,
+                    self._config.reconnect_backoff_max_ms,
+                    self._seams.random,
+                )
+                slot.retry_at_ms = self._seams.clock.now_ms() + pause_ms
+                raise
+            slot.failures = 0
+            slot.channel = channel
+            return channel
+        finally:
+            slot.attempt = None

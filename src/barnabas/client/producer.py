@@ -1,0 +1,210 @@
+"""The producer: records in, one outcome for each.
+
+    send -> partitioner -> accumulator -> (sender task) -> broker -> Delivery
+
+Nothing that was accepted is lost silently: it is acknowledged, or its Delivery raises (PR-8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Unpack
+
+from barnabas.client.accumulator import Accumulator
+from barnabas.client.batch import ProducerRecord, RecordOptions
+from barnabas.client.channel import Seams, system_seams
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ProducerConfig, ProducerOptions, configure
+from barnabas.client.delivery import Delivery, until_done
+from barnabas.client.errors import BufferFull, ClientClosed, UnknownPartition
+from barnabas.client.partitioner import Partitioner
+from barnabas.client.sender import Sender
+from barnabas.client.view import TopicView
+from barnabas.errors import MessageTooLarge
+from barnabas.records.record import record_size_bound
+from barnabas.types import TopicPartition
+
+
+class Producer:
+    """Sends records to topics; options are Kafka's, with underscores (see `ProducerOptions`).
+
+    Used within one event loop, as `async with Producer(...)` or between `start` and `close`.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str],
+        *,
+        seams: Seams | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> None:
+        common, self._config = configure(ProducerConfig, options)
+        self._cluster = Cluster(bootstrap_servers, common, seams or system_seams())
+        self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
+        self._clock = self._cluster.seams.clock
+        self._accumulator = Accumulator(self._config)
+        self._sender = Sender(self._cluster, self._accumulator, self._config)
+        self._partitioner = Partitioner(
+            self._config.partitioner, self._cluster.seams.random, self._config.batch_size
+        )
+        self._line = asyncio.Lock()  # senders that wait for room, in order
+        self._room = asyncio.Event()
+        self._running = False
+
+    # ---- life ----
+
+    async def start(self) -> None:
+        """Connect. Raises NoBrokersAvailable."""
+        await self._cluster.start()
+        self._sender.start()
+        self._running = True
+
+    async def flush(self) -> None:
+        """Return once everything accepted so far has its outcome; raises none of them."""
+        self._accumulator.flushing += 1
+        self._sender.wake()
+        try:
+            for batch in self._accumulator.unfinished:
+                if not batch.done:
+                    await until_done(batch)
+        finally:
+            self._accumulator.flushing -= 1
+
+    async def close(self) -> None:
+        """Flush, then disconnect. What cannot be sent fails by `delivery.timeout.ms` at last."""
+        if not self._running:
+            return
+        self._running = False
+        try:
+            await self.flush()
+        finally:
+            await self._sender.close()
+            await self._cluster.close()
+            self._accumulator.fail_waiting(ClientClosed("the producer was closed before that"))
+
+    async def __aenter__(self) -> Producer:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # ---- sending ----
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        **rest: Unpack[RecordOptions],
+    ) -> Delivery:
+        """Accept a record; returns once it is queued. Await the Delivery for its outcome.
+
+        Raises ValueError, TypeError or MessageTooLarge for a record that cannot be, the topic's
+        KafkaError (as UnknownTopicOrPartition), and BufferFull after `max.block.ms` without room.
+        """
+        return await self.send_record(ProducerRecord(topic, value, key, **rest))
+
+    async def send_record(self, record: ProducerRecord) -> Delivery:
+        """As `send`."""
+        delivery = self.accept(record)
+        if delivery is None:
+            delivery = await self._accept_later(record)
+        if delivery.index == 0:
+            # A new batch, so the last one may leave: a caller that never waits would otherwise
+            # keep the sender from running until the buffer is full.
+            await asyncio.sleep(0)
+        return delivery
+
+    async def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
+        """As `send` for each record in order; a record that is refused ends it there."""
+        return [await self.send_record(record) for record in records]
+
+    def accept(self, record: ProducerRecord) -> Delivery | None:
+        """Queue a record without waiting; None if its topic is not known yet or there is no room.
+
+        Raises as `send` does.
+        """
+        size_bytes = self.checked_size(record)
+        topic = self._cluster.metadata.view.topics.get(record.topic)
+        if topic is None or self._line.locked() or not self._accumulator.has_room(size_bytes):
+            return None
+        return self._append(record, topic, size_bytes)
+
+    def checked_size(self, record: ProducerRecord) -> int:
+        """The most bytes the record can take; raises if it cannot be sent at all (PR-1)."""
+        if not self._running or not self._sender.is_running:
+            raise ClientClosed("the producer is not running: call start() first, not after close")
+        topic, value, key, partition, timestamp_ms, headers = record
+        if not topic:
+            raise ValueError("a record needs a topic")
+        if partition is not None and partition < 0:
+            raise ValueError(f"partition {partition}: must be 0 or more, or None")
+        if timestamp_ms is not None and timestamp_ms < 0:
+            raise ValueError(f"timestamp {timestamp_ms}: must be 0 or more, or None")
+        for name, field in (("key", key), ("value", value)):
+            if field is not None and not isinstance(field, bytes | bytearray):
+                raise TypeError(f"a record's {name} is bytes or None, not {type(field).__name__}")
+        size_bytes = record_size_bound(key, value, headers)
+        most = self._config.max_request_size
+        if size_bytes > most:
+            raise MessageTooLarge(
+                f"a record of {size_bytes} bytes for {topic} is larger than {most} "
+                "(max.request.size)"
+            )
+        return size_bytes
+
+    def _append(self, record: ProducerRecord, topic: TopicView, size_bytes: int) -> Delivery:
+        partition = record.partition
+        if partition is None:
+            partition = self._partitioner.partition(record.topic, record.key, topic.choice)
+            if record.key is None:
+                self._partitioner.appended(record.topic, size_bytes)
+        elif partition not in topic.partitions:
+            raise UnknownPartition(
+                f"topic {record.topic!r} has partitions 0 to {len(topic.partitions) - 1}, "
+                f"not {partition}"
+            )
+        now_ms = self._clock.now_ms()
+        batch, index = self._accumulator.append(
+            TopicPartition(record.topic, partition), record, size_bytes, now_ms
+        )
+        if index == 0:
+            batch.when_done(self._room.set)
+        if index == 0 or batch.size_bytes >= self._config.batch_size:
+            self._sender.wake()
+        timestamp_ms = record.timestamp_ms
+        return Delivery(batch, index, now_ms if timestamp_ms is None else timestamp_ms)
+
+    # ---- waiting ----
+
+    async def _accept_later(self, record: ProducerRecord) -> Delivery:
+        """Queue a record once its topic is known and there is room, within `max.block.ms`."""
+        deadline_ms = self._clock.now_ms() + self._config.max_block_ms
+        topic = await self._cluster.metadata.topic(record.topic, self._config.max_block_ms)
+        partition = record.partition
+        if partition is not None and partition not in topic.partitions:
+            topic = (await self._cluster.metadata.refresh()).topics.get(record.topic, topic)
+        size_bytes = self.checked_size(record)
+        async with self._line:
+            while not self._accumulator.has_room(size_bytes):
+                self._room.clear()
+                self._sender.wake()  # a crowded buffer sends what lingers
+                try:
+                    wait_ms = max(deadline_ms - self._clock.now_ms(), 0)
+                    async with asyncio.timeout(wait_ms / 1000):
+                        await self._room.wait()
+                except TimeoutError:
+                    raise BufferFull(
+                        f"no room for a record for {record.topic} within "
+                        f"{self._config.max_block_ms} ms (max.block.ms): "
+                        f"{self._accumulator.used_bytes} bytes wait for brokers (buffer.memory)"
+                    ) from None
+            return self._append(record, topic, size_bytes)

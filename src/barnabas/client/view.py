@@ -1,0 +1,112 @@
+"""What a client knows of the cluster: brokers, topics and leaders, as Metadata answered. Pure.
+
+A view is never changed, only replaced; its generation grows by one with each answer. Of two
+statements about a partition the one with the higher leader epoch holds (KIP-320): a broker that
+lags behind must not send clients back to a deposed leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.client.channel import Node
+from barnabas.client.errors import broker_error
+from barnabas.client.partitioner import Partitions
+from barnabas.errors import KafkaError
+from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from barnabas.types import TopicPartition
+
+
+class PartitionView(NamedTuple):
+    partition: int
+    leader: int  # broker id, -1: none
+    leader_epoch: int  # -1: the broker does not say
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+class TopicView(NamedTuple):
+    name: str
+    topic_id: bytes  # 16 bytes; zeros: the broker does not say
+    is_internal: bool
+    partitions: Mapping[int, PartitionView]  # ascending
+    choice: Partitions  # for the partitioner
+
+
+class ClusterView(NamedTuple):
+    generation: int = 0
+    cluster_id: str | None = None
+    controller_id: int = -1
+    nodes: Mapping[int, Node] = {}
+    topics: Mapping[str, TopicView] = {}
+    errors: Mapping[str, int] = {}  # topic -> error code, for those without a view
+
+    def leader(self, topic_partition: TopicPartition) -> Node | None:
+        """Where the partition is led; None if unknown or without a leader."""
+        topic = self.topics.get(topic_partition.topic)
+        if topic is None:
+            return None
+        partition = topic.partitions.get(topic_partition.partition)
+        return None if partition is None else self.nodes.get(partition.leader)
+
+    def topic_error(self, name: str) -> KafkaError | None:
+        """What the brokers said about a topic that they do not describe."""
+        code = self.errors.get(name, 0)
+        return broker_error(code, f"topic {name!r}") if code else None
+
+    def updated(self, response: MetadataResponse) -> ClusterView:
+        """The view after an answer; topics that it does not mention stay as they were."""
+        generation = self.generation + 1
+        topics = dict(self.topics)
+        errors = dict(self.errors)
+        for answer in response.topics:
+            name = answer.name or ""
+            errors.pop(name, None)
+            if answer.error_code:
+                errors[name] = answer.error_code
+                topics.pop(name, None)
+            else:
+                topics[name] = _topic_view(answer, self.topics.get(name), generation)
+        return ClusterView(
+            generation=generation,
+            cluster_id=response.cluster_id,
+            controller_id=response.controller_id,
+            nodes={
+                broker.node_id: Node(broker.node_id, broker.host, broker.port)
+                for broker in response.brokers
+            },
+            topics=topics,
+            errors=errors,
+        )
+
+
+def _topic_view(
+    answer: MetadataResponseTopic, known: TopicView | None, generation: int
+) -> TopicView:
+    before: Mapping[int, PartitionView] = {}
+    if known is not None and known.topic_id == answer.topic_id:
+        before = known.partitions
+    partitions: dict[int, PartitionView] = {}
+    for partition in sorted(answer.partitions, key=lambda partition: partition.partition_index):
+        number = partition.partition_index
+        view = PartitionView(
+            partition=number,
+            leader=partition.leader_id,
+            leader_epoch=partition.leader_epoch,
+            replicas=tuple(partition.replica_nodes),
+            isr=tuple(partition.isr_nodes),
+            offline=tuple(partition.offline_replicas),
+        )
+        older = before.get(number)
+        stale = older is not None and 0 <= view.leader_epoch < older.leader_epoch
+        partitions[number] = older if older is not None and stale else view
+    available = tuple(number for number, view in partitions.items() if view.leader >= 0)
+    return TopicView(
+        name=answer.name or "",
+        topic_id=bytes(answer.topic_id),
+        is_internal=answer.is_internal,
+        partitions=partitions,
+        choice=Partitions(len(partitions), available, generation),
+    )

@@ -1,0 +1,287 @@
+"""PR-3, PR-5, PR-6: batches, their order, and what the idempotent producer makes of failures."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.client.accumulator import Accumulator
+from barnabas.client.batch import ProducerBatch, ProducerRecord
+from barnabas.client.config import ProducerConfig
+from barnabas.client.errors import ConnectionLost, DeliveryTimedOut
+from barnabas.errors import (
+    BarnabasError,
+    InvalidRecord,
+    NotLeaderOrFollower,
+    OutOfOrderSequenceNumber,
+)
+from barnabas.records.batch import iterate_batches, verify_crc
+from barnabas.records.record import iterate_records
+from barnabas.types import TopicPartition
+
+T0 = TopicPartition("t", 0)
+SIZE = 100
+
+
+def record(text: str = "x") -> ProducerRecord:
+    return ProducerRecord("t", text.encode())
+
+
+def append(accumulator: Accumulator, text: str = "x", now_ms: int = 0) -> ProducerBatch:
+    batch, _ = accumulator.append(T0, record(text), SIZE, now_ms)
+    return batch
+
+
+def identified(**options: Any) -> Accumulator:
+    accumulator = Accumulator(ProducerConfig(batch_size=61 + 3 * SIZE)._replace(**options))
+    accumulator.identify(9, 0)
+    return accumulator
+
+
+def take(accumulator: Accumulator, now_ms: int = 0) -> ProducerBatch:
+    (queue,) = accumulator.ready(now_ms).queues
+    return accumulator.take(queue)
+
+
+def values(batch: ProducerBatch) -> list[str]:
+    return [(each.value or b"").decode() for each in iterate_records(batch.encode(9, 0))]
+
+
+def test_linger_zero_sends_at_once_and_what_waits_shares_a_batch() -> None:
+    """PR-3: no wait, yet records queued behind requests in flight share a batch."""
+    accumulator = identified()
+    for number in range(5):
+        append(accumulator, f"alone-{number}")
+        take(accumulator)
+    for number in range(3):
+        append(accumulator, f"together-{number}")
+    assert accumulator.ready(0).queues == [], "five are in flight: the broker remembers no more"
+    first = accumulator.unfinished[0]
+    accumulator.acknowledge(first, 0, -1)
+    assert values(take(accumulator)) == ["together-0", "together-1", "together-2"]
+
+
+def test_a_long_linger_waits_but_a_full_batch_goes_at_once() -> None:
+    """PR-3: linger one hour."""
+    hour_ms = 3_600_000
+    accumulator = identified(linger_ms=hour_ms, delivery_timeout_ms=2 * hour_ms)
+    append(accumulator, now_ms=1_000)
+    assert accumulator.ready(1_000) == ([], 1_000 + hour_ms)
+    append(accumulator, now_ms=2_000)
+    assert accumulator.ready(hour_ms).queues == []
+    append(accumulator, now_ms=3_000)
+    assert take(accumulator, 3_000).record_count == 3
+    append(accumulator, now_ms=4_000)
+    assert accumulator.ready(4_000 + hour_ms - 1).queues == []
+    assert take(accumulator, 4_000 + hour_ms).record_count == 1
+
+
+def test_flush_and_a_crowded_buffer_end_the_linger() -> None:
+    accumulator = identified(linger_ms=3_600_000, buffer_memory=1_000)
+    append(accumulator)
+    assert accumulator.ready(0).queues == []
+    accumulator.flushing += 1
+    assert len(accumulator.ready(0).queues) == 1
+    accumulator.flushing -= 1
+    assert accumulator.has_room(778)
+    assert not accumulator.has_room(779)
+    accumulator.append(TopicPartition("t", 1), record(), 700, 0)
+    assert len(accumulator.ready(0).queues) == 2
+
+
+def test_memory_is_given_back_with_the_outcome() -> None:
+    accumulator = identified()
+    append(accumulator)
+    append(accumulator)
+    assert accumulator.used_bytes == 61 + 2 * SIZE
+    batch = take(accumulator)
+    assert accumulator.used_bytes == 61 + 2 * SIZE
+    accumulator.acknowledge(batch, 0, -1)
+    assert accumulator.used_bytes == 0
+    assert accumulator.unfinished == []
+
+
+def test_sequences_follow_each_other_and_wrap() -> None:
+    """PR-6: a sequence per partition, counting records, 0 behind the largest int32."""
+    accumulator = identified()
+    append(accumulator)
+    queue = accumulator.ready(0).queues[0]
+    queue.next_sequence = 2**31 - 2
+    append(accumulator)
+    append(accumulator)
+    assert take(accumulator).base_sequence == 2**31 - 2
+    append(accumulator)
+    assert take(accumulator).base_sequence == 1
+
+
+def test_a_retry_keeps_its_bytes_and_its_place() -> None:
+    """PR-5, PR-6: the same sequence again, in front of everything younger."""
+    accumulator = identified()
+    batches = []
+    for number in range(3):
+        append(accumulator, f"r{number}")
+        batches.append(take(accumulator))
+    append(accumulator, "younger")
+    sent = batches[0].encode(9, 0)
+    accumulator.fail_attempt(batches[1], NotLeaderOrFollower(), 100)
+    assert accumulator.ready(1_000).queues == [], "two are still in flight: nothing may overtake"
+    accumulator.acknowledge(batches[2], 7, -1)
+    accumulator.fail_attempt(batches[0], NotLeaderOrFollower(), 200)
+    assert accumulator.ready(199) == ([], 200)
+    assert take(accumulator, 200) is batches[0]
+    assert batches[0].encode(9, 0) == sent
+    assert take(accumulator, 200) is batches[1]
+    assert values(take(accumulator, 200)) == ["younger"]
+
+
+def test_what_follows_a_refused_batch_moves_up() -> None:
+    """PR-6: a refused batch leaves no gap in the sequence."""
+    accumulator = identified()
+    append(accumulator, "a")
+    refused = take(accumulator)
+    append(accumulator, "b")
+    following = take(accumulator)
+    accumulator.fail_attempt(refused, InvalidRecord("no"), 0)
+    assert isinstance(refused.error, InvalidRecord)
+    accumulator.fail_attempt(following, OutOfOrderSequenceNumber(), 0)
+    again = take(accumulator)
+    assert again is following
+    assert again.base_sequence == 0
+    ((_, header),) = iterate_batches(again.encode(9, 0))
+    assert (header.base_sequence, header.producer_id) == (0, 9)
+    assert verify_crc(again.encode(9, 0), 0, header)
+
+
+def test_a_sequence_that_nobody_knows_needs_another_producer_id() -> None:
+    """PR-6: after an outcome that will never be known no sequence is right any more."""
+    accumulator = identified(delivery_timeout_ms=1_000)
+    append(accumulator)
+    batch = take(accumulator)
+    accumulator.fail_attempt(batch, ConnectionLost("gone"), 100)
+    append(accumulator, "younger", now_ms=900)
+    assert accumulator.expire(1_000) == [batch]
+    assert isinstance(batch.error, DeliveryTimedOut)
+    assert "t-0" in str(batch.error)
+    assert accumulator.needs_producer_id
+    accumulator.identify(10, 0)
+    younger = take(accumulator, 1_000)
+    assert younger.base_sequence == 0
+    ((_, header),) = iterate_batches(younger.encode(10, 0))
+    assert header.producer_id == 10
+
+
+def test_without_retries_a_failure_is_final() -> None:
+    accumulator = Accumulator(ProducerConfig(retries=0, enable_idempotence=False))
+    batch = append(accumulator)
+    assert not accumulator.needs_producer_id
+    take(accumulator)
+    accumulator.fail_attempt(batch, ConnectionLost("gone"), 0)
+    assert isinstance(batch.error, ConnectionLost)
+    assert accumulator.used_bytes == 0
+
+
+# ---- any order of events: everything once, in order ----
+
+
+class Leader:
+    """The broker's side of idempotence, written down as simply as it can be (PR-6)."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self._next: dict[int, int] = {}  # producer id -> the sequence that must come
+        self._seen: dict[int, list[tuple[int, int]]] = {}  # ... -> (sequence, offset), last five
+
+    def append(self, data: bytes) -> int | BarnabasError:
+        """The base offset, or the error."""
+        ((position, header),) = iterate_batches(data)
+        assert verify_crc(data, position, header)
+        for sequence, offset in self._seen.get(header.producer_id, []):
+            if sequence == header.base_sequence:
+                return offset
+        if header.base_sequence != self._next.get(header.producer_id, 0):
+            return OutOfOrderSequenceNumber()
+        offset = len(self.log)
+        self.log += [(each.value or b"").decode() for each in iterate_records(data)]
+        self._next[header.producer_id] = header.base_sequence + header.record_count
+        seen = self._seen.setdefault(header.producer_id, [])
+        seen.append((header.base_sequence, offset))
+        del seen[:-5]
+        return offset
+
+
+Step = st.sampled_from(
+    ["append", "append", "take", "answer", "not-leader", "lose", "cut", "refuse"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(Step, max_size=60))
+def test_every_record_is_stored_once_and_in_order_whatever_fails(steps: list[str]) -> None:
+    """PR-5, PR-6, PR-8: lost answers, lost requests, moved leaders and refusals in any mixture."""
+    accumulator = identified()
+    leader = Leader()
+    connection: deque[tuple[ProducerBatch, bytes]] = deque()
+    sent: list[str] = []
+    outcomes: dict[str, tuple[ProducerBatch, int]] = {}
+
+    def send() -> None:
+        for queue in accumulator.ready(0).queues:
+            batch = accumulator.take(queue)
+            connection.append((batch, batch.encode(9, 0)))
+
+    def drop() -> None:
+        """The connection is gone, and with it every request that the leader has not read."""
+        while connection:
+            accumulator.fail_attempt(connection.popleft()[0], ConnectionLost("cut"), 0)
+
+    def step(kind: str) -> None:
+        if kind == "append":
+            text = f"r{len(sent)}"
+            sent.append(text)
+            outcomes[text] = accumulator.append(T0, record(text), SIZE, 0)
+        elif kind == "take":
+            send()
+        elif kind == "cut":
+            drop()
+        elif connection:
+            batch, data = connection.popleft()
+            if kind == "not-leader":
+                accumulator.fail_attempt(batch, NotLeaderOrFollower(), 0)
+            elif kind == "refuse" and batch.attempts == 1:
+                accumulator.fail_attempt(batch, InvalidRecord("refused"), 0)
+            else:
+                answer = leader.append(data)
+                if kind == "lose":
+                    accumulator.fail_attempt(batch, ConnectionLost("lost"), 0)
+                    drop()
+                elif isinstance(answer, int):
+                    accumulator.acknowledge(batch, answer, -1)
+                else:
+                    accumulator.fail_attempt(batch, answer, 0)
+
+    for kind in steps:
+        step(kind)
+    for _ in range(4 * len(steps) + 4):
+        step("take")
+        step("answer")
+
+    assert not accumulator.needs_producer_id
+    assert accumulator.unfinished == []
+    assert accumulator.used_bytes == 0
+    stored = [text for text in sent if outcomes[text][0].error is None]
+    assert leader.log == stored
+    for offset, text in enumerate(stored):
+        batch, index = outcomes[text]
+        assert batch.base_offset + index == offset
+
+
+def test_an_idempotent_batch_is_not_taken_without_a_producer_id() -> None:
+    accumulator = Accumulator(ProducerConfig())
+    assert accumulator.needs_producer_id
+    append(accumulator)
+    with pytest.raises(AssertionError):
+        take(accumulator)

@@ -1,0 +1,96 @@
+"""UX-3, PR-6: options have Kafka's names and defaults; what is wrong is told."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, get_type_hints
+
+import pytest
+
+from barnabas.client.config import (
+    ClientConfig,
+    ClientOptions,
+    ConsumerConfig,
+    ConsumerOptions,
+    ProducerConfig,
+    ProducerOptions,
+    configure,
+    parse_servers,
+)
+from barnabas.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [(ProducerConfig, ProducerOptions), (ConsumerConfig, ConsumerOptions)],
+)
+def test_what_a_type_checker_sees_is_what_there_is(config: Any, options: Any) -> None:
+    """The dictionaries of keyword arguments have the fields of the tuples, no more, no fewer."""
+    common = set(ClientConfig._fields)
+    assert set(get_type_hints(ClientOptions)) == common
+    assert set(get_type_hints(options)) == common | set(config._fields)
+
+
+def test_kafkas_spelling_and_text_are_accepted() -> None:
+    """UX-3: as they stand in a properties file."""
+    common, config = configure(
+        ProducerConfig,
+        {"batch.size": "100", "acks": "all", "enable.idempotence": "false", "client.id": "me"},
+    )
+    assert (config.batch_size, config.acks, config.enable_idempotence) == (100, -1, False)
+    assert common.client_id == "me"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"batchsize": 1}, "unknown option batchsize; did you mean batch.size"),
+        ({"colour": 1}, "unknown option colour$"),
+        ({"batch_size": "much"}, "batch.size: 'much' is not a whole number"),
+        ({"batch_size": True}, "batch.size: True is not a whole number"),
+        ({"batch_size": -1}, "batch.size: -1 is less than 0"),
+        ({"enable_idempotence": "yes"}, "enable.idempotence: 'yes' is not true or false"),
+        ({"compression_type": "brotli"}, "'brotli' is not one of none, gzip, snappy, lz4, zstd"),
+        ({"acks": 2}, "acks: 2 is not one of all, -1, 0, 1"),
+        ({"client_id": 5}, "client.id: 5 is not text"),
+        ({"partitioner": "best"}, "not one of sticky, round-robin, random-until-refresh"),
+        ({"max_in_flight_requests_per_connection": 0}, "0 is less than 1"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, Any], problem: str) -> None:
+    """UX-3: the option, the value, and what would be right."""
+    with pytest.raises(ConfigError, match=problem):
+        configure(ProducerConfig, options)
+
+
+CONFLICTS = [
+    {"acks": 1},
+    {"acks": 0},
+    {"retries": 0},
+    {"max_in_flight_requests_per_connection": 6},
+]
+
+
+@pytest.mark.parametrize("conflict", CONFLICTS)
+def test_idempotence_gives_way_unless_it_was_asked_for(
+    conflict: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    """PR-6: by default with a log line; next to an explicit wish it is an error."""
+    assert configure(ProducerConfig, {})[1].enable_idempotence
+    with caplog.at_level(logging.INFO):
+        assert not configure(ProducerConfig, conflict)[1].enable_idempotence
+    assert "enable.idempotence" in caplog.text
+    with pytest.raises(ConfigError, match=r"enable\.idempotence=true conflicts with"):
+        configure(ProducerConfig, {**conflict, "enable_idempotence": True})
+    assert not configure(ProducerConfig, {**conflict, "enable_idempotence": False})[
+        1
+    ].enable_idempotence
+
+
+def test_addresses() -> None:
+    """PR-9."""
+    assert parse_servers("a:1, b:2 ,") == [("a", 1), ("b", 2)]
+    assert parse_servers(["[::1]:9092"]) == [("::1", 9092)]
+    for wrong in ("", "a", "a:0", ":1", "a:70000", "a:1,b"):
+        with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
+            parse_servers(wrong)

@@ -1,0 +1,92 @@
+"""The commands that talk to brokers: one group, each command loaded when it is called.
+
+Whatever goes wrong outside of our own mistakes is one line on standard error that says what to do,
+and an exit code: 1 failed, 2 the command line is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from barnabas import __version__
+from barnabas.cli.complaint import complain
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, EXIT_USAGE
+from barnabas.errors import BarnabasError
+
+_COMMANDS = {
+    "server": "Run a broker.",
+    "topics": "Create, list, describe and delete topics.",
+    "produce": "Send lines to a topic.",
+    "consume": "Print the records of a topic.",
+}
+
+
+class _Commands(click.Group):
+    """Loads `barnabas.cli.<name>_command` for the command `<name>`, and only that."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of our output has left, as `head` does: no reason to complain, neither now
+            # nor when the interpreter flushes at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return EXIT_OK
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"barnabas.cli.{cmd_name}_command")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="barnabas", message="%(prog)s %(version)s")
+def app() -> None:
+    """A commit log that speaks Kafka's protocol: the broker and its tools.
+
+    \b
+    Examples:
+      barnabas server start --data-dir ~/barnabas
+      barnabas topics create test --partitions 3
+      echo "hello" | barnabas produce test
+      barnabas consume test --from-beginning
+
+    Each command has its own --help, with examples.
+    """
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command that `words` name; the exit code."""
+    try:
+        outcome = app.main(list(words), prog_name="barnabas", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return EXIT_USAGE
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx is not None else "barnabas"
+        complain(path, f"{error.format_message().rstrip('.')}; see {path} --help")
+        return EXIT_USAGE
+    except click.ClickException as error:
+        complain("barnabas", error.format_message())
+        return error.exit_code
+    except (BarnabasError, OSError) as error:
+        complain("barnabas", error)
+        return EXIT_FAILURE
+    except (KeyboardInterrupt, click.Abort):
+        return 130  # as a shell reports a process that an interrupt ended
+    return outcome if isinstance(outcome, int) else EXIT_OK

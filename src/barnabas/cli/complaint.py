@@ -1,0 +1,42 @@
+"""What the user is told when something went wrong: one line, and what to do if that is known."""
+
+from __future__ import annotations
+
+import sys
+
+from barnabas.client.errors import NoBrokersAvailable
+from barnabas.errors import (
+    InvalidReplicationFactor,
+    KafkaError,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+
+
+def complain(who: str, what: Exception | str) -> None:
+    """Write `who: what` to standard error, in one line."""
+    text = what if isinstance(what, str) else explain(what)
+    sys.stderr.write(f"{who}: {' '.join(text.split())}\n")
+
+
+def explain(error: Exception) -> str:
+    """The error, its name in Kafka's protocol, and what to do about it."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {(error.strerror or str(error)).lower()}"
+    text = str(error).rstrip(".")
+    if isinstance(error, KafkaError):
+        text = f"{text} ({error.name})"
+    advice = _advice(error)
+    return f"{text}; {advice}" if advice else text
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, NoBrokersAvailable):
+        return "is --bootstrap-server right? `barnabas server start` runs a broker"
+    if isinstance(error, UnknownTopicOrPartition):
+        return "`barnabas topics list` shows what there is, `barnabas topics create` makes one"
+    if isinstance(error, TopicAlreadyExists):
+        return "--if-not-exists accepts that"
+    if isinstance(error, InvalidReplicationFactor):
+        return "a topic cannot have more replicas than there are brokers"
+    return ""

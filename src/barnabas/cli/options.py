@@ -1,0 +1,77 @@
+"""Options that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+import click
+
+from barnabas.net.loop import new_event_loop
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_SERVERS = "localhost:9092"
+
+bootstrap_server = click.option(
+    "--bootstrap-server",
+    "servers",
+    default=DEFAULT_SERVERS,
+    show_default=True,
+    envvar="BARNABAS_BOOTSTRAP_SERVER",
+    show_envvar=True,
+    metavar="HOST:PORT[,...]",
+    help="Brokers to ask first; one that answers is enough.",
+)
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def topic_name(command: F) -> F:
+    """The topic as an argument or, as Kafka's tools have it, as `--topic`."""
+    option = click.option("--topic", "topic_option", metavar="NAME", help="The same as NAME.")
+    argument = click.argument("topic_argument", metavar="[NAME]", required=False)
+    return argument(option(command))
+
+
+def one_topic(argument: str | None, option: str | None) -> str:
+    """The topic that was named in one way or the other. Raises UsageError."""
+    if argument is not None and option is not None and argument != option:
+        raise click.UsageError(f"two topics are named, {argument} and {option}")
+    name = argument if argument is not None else option
+    if not name:
+        raise click.UsageError("name a topic")
+    return name
+
+
+def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
+    """`k=v` texts as a dictionary; the later wins. Raises UsageError."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise click.UsageError(f"{option} {pair}: not KEY=VALUE")
+        found[key.strip()] = value
+    return found
+
+
+def unescaped(text: str) -> bytes:
+    r"""The bytes of an argument in which `\t`, `\n`, `\\` and `\0` may stand for what they name."""
+    replacements = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
+    pieces: list[str] = []
+    letters = iter(text)
+    for letter in letters:
+        if letter == "\\":
+            named = next(letters, "\\")
+            pieces.append(replacements.get(named, "\\" + named))
+        else:
+            pieces.append(letter)
+    return "".join(pieces).encode("utf-8", "surrogateescape")
+
+
+def run_client(work: Coroutine[Any, Any, T]) -> T:
+    """Run one command's work on a loop of its own; Ctrl-C cancels it."""
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(work)

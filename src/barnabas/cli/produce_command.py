@@ -1,0 +1,189 @@
+"""`barnabas produce`: what `kafka-console-producer.sh` is, for files and pipes as well."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+
+from barnabas.cli.complaint import complain, explain
+from barnabas.cli.input import Input
+from barnabas.cli.lines import BadLine, LineFormat, LineSplitter, parse_header
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import (
+    bootstrap_server,
+    key_values,
+    one_topic,
+    run_client,
+    topic_name,
+    unescaped,
+)
+from barnabas.cli.progress import Progress
+from barnabas.client.batch import ProducerBatch
+from barnabas.client.producer import Producer
+from barnabas.clock import SystemClock
+from barnabas.errors import BarnabasError, ConfigError
+
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+class Tally:
+    """What became of the records."""
+
+    def __init__(self) -> None:
+        self.delivered = 0
+        self.failed = 0
+        self.read_bytes = 0
+        self.first_error: BarnabasError | None = None
+
+    def count(self, batch: ProducerBatch) -> None:
+        if batch.error is None:
+            self.delivered += batch.record_count
+        else:
+            self.failed += batch.record_count
+            self.first_error = self.first_error or batch.error
+
+    def summary(self, topic: str, took_ms: int) -> str:
+        took_s = max(took_ms, 1) / 1000
+        return (
+            f"{self.delivered:,} records ({self.read_bytes:,} bytes) to {topic} "
+            f"in {took_s:.2f} s, {self.delivered / took_s:,.0f} records/s"
+        )
+
+
+@click.command()
+@topic_name
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Read this instead of standard input.",
+)
+@click.option("--key-separator", metavar="TEXT", help="What stands in front of it is the key.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME=VALUE", help="For each record; repeatable."
+)
+@click.option(
+    "--headers-separator",
+    metavar="TEXT",
+    help="Lines begin with NAME:VALUE,NAME:VALUE and this; \\t is a tab.",
+)
+@click.option("--partition", type=int, metavar="N", help="Send everything there.")
+@click.option("--compression-type", type=click.Choice(_CODECS), default="none", show_default=True)
+@click.option(
+    "--acks", type=click.Choice(("all", "-1", "0", "1")), default="all", show_default=True
+)
+@click.option(
+    "--producer-property",
+    "properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any producer config, as linger.ms=5; may be repeated.",
+)
+@click.option("--quiet", is_flag=True, help="No progress, no summary; errors only.")
+@bootstrap_server
+def produce(  # noqa: PLR0913  (a command's parameters are its options)
+    topic_argument: str | None,
+    topic_option: str | None,
+    path: str | None,
+    key_separator: str | None,
+    headers: tuple[str, ...],
+    headers_separator: str | None,
+    partition: int | None,
+    compression_type: str,
+    acks: str,
+    properties: tuple[str, ...],
+    quiet: bool,
+    servers: str,
+) -> int:
+    """Send each line of standard input, or of a file, as one record.
+
+    \b
+    Examples:
+      echo "hello" | barnabas produce test
+      barnabas produce test --file access.log --compression-type zstd
+      printf 'k1:v1\\nk2:v2\\n' | barnabas produce --topic test --key-separator :
+      barnabas produce test --header source=cli < lines.txt
+      printf 'h:1,i:2\\tv\\n' | barnabas produce test --headers-separator '\\t'
+    """
+    topic = one_topic(topic_argument, topic_option)
+    if partition is not None and partition < 0:
+        raise click.UsageError(f"--partition {partition}: must be 0 or more")
+    try:
+        line_format = LineFormat(
+            topic,
+            partition,
+            _separator(key_separator, "--key-separator"),
+            _separator(headers_separator, "--headers-separator"),
+            tuple(parse_header(header) for header in headers),
+        )
+        options: dict[str, Any] = {
+            "linger_ms": 5,
+            "batch_size": 65_536,
+            "acks": acks,
+            "compression_type": compression_type,
+            **key_values(properties, "--producer-property"),
+        }
+        options = {name.replace(".", "_"): value for name, value in options.items()}
+        producer = Producer(servers, **options)
+    except (BadLine, ConfigError) as error:
+        raise click.UsageError(str(error)) from error
+    with Input(path) as source:
+        return _produce(producer, source, line_format, quiet)
+
+
+def _produce(producer: Producer, source: Input, line_format: LineFormat, quiet: bool) -> int:
+    """Send it all and say what became of it; the exit code."""
+    tally = Tally()
+    clock = SystemClock()
+    began_ms = clock.now_ms()
+    if source.is_terminal and not quiet:
+        click.echo("Each line is a record; Ctrl-D ends.", err=True)
+    problem: str | None = None
+    try:
+        with Progress(source.size_bytes, wanted=not quiet and not source.is_terminal) as progress:
+            run_client(_send_all(producer, source, line_format, tally, progress))
+    except BarnabasError as error:
+        problem = explain(error)
+    except KeyboardInterrupt:
+        problem = "interrupted"
+    if tally.failed:
+        assert tally.first_error is not None
+        problem = f"{tally.failed:,} records were not acknowledged: {explain(tally.first_error)}"
+    if not quiet:
+        click.echo(tally.summary(line_format.topic, clock.now_ms() - began_ms), err=True)
+    if problem is not None:
+        complain("barnabas produce", problem)
+        return EXIT_FAILURE
+    return EXIT_OK
+
+
+async def _send_all(
+    producer: Producer, source: Input, line_format: LineFormat, tally: Tally, progress: Progress
+) -> None:
+    """Every line up to the end, or to one that is wrong; what was accepted is seen through."""
+    splitter = LineSplitter()
+    number = 0
+    async with producer:
+        while True:
+            block = await source.read()
+            for line in splitter.lines(block) if block else splitter.last():
+                number += 1
+                delivery = await producer.send_record(line_format.record(line, number))
+                if delivery.index == 0:
+                    delivery.batch.when_done(partial(tally.count, delivery.batch))
+            tally.read_bytes += len(block)
+            progress.advance(len(block), tally.delivered)
+            if not block:
+                return
+
+
+def _separator(text: str | None, option: str) -> bytes | None:
+    if text is None:
+        return None
+    separator = unescaped(text)
+    if not separator:
+        raise BadLine(f"{option} is empty")
+    return separator

@@ -1,0 +1,57 @@
+"""How far a command is, on a terminal; nothing anywhere else."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+
+class Progress:
+    """A bar on standard error while the `with` block runs, if that is a terminal and `wanted`."""
+
+    def __init__(self, size_bytes: int | None, *, wanted: bool) -> None:
+        self._size_bytes = size_bytes
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._wanted = wanted and sys.stderr.isatty()
+
+    def __enter__(self) -> Progress:
+        if self._wanted:
+            self._bar = _bar()
+            self._task = self._bar.add_task("", total=self._size_bytes, records=0)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, size_bytes: int, records: int) -> None:
+        """So many bytes more were taken in, so many records are acknowledged in all."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, advance=size_bytes, records=records)
+
+
+def _bar() -> Bar:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    return Bar(
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TextColumn("{task.fields[records]:,} records"),
+        console=Console(stderr=True),
+        transient=True,
+    )

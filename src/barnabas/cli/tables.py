@@ -1,0 +1,59 @@
+"""What a terminal shows where a pipe would get plain lines."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from barnabas.cli.describe import (
+    Described,
+    Filters,
+    own_configs,
+    replication_factor,
+    topic_id_text,
+)
+from barnabas.client.view import PartitionView
+
+
+def show_topics(described: Described, filters: Filters, console: Console | None = None) -> None:
+    """A table per topic; what is wrong with a partition stands out."""
+    console = console or Console(highlight=False)
+    shown = 0
+    for topic, configs in described:
+        partitions = filters.of(topic, configs)
+        if not partitions:
+            continue
+        shown += 1
+        if shown > 1:
+            console.print()
+        heading = Text(topic.name, style="bold")
+        count = len(topic.partitions)
+        replicas = replication_factor(topic)
+        heading.append(
+            f"  {count} partition{'s' * (count != 1)}, "
+            f"{replicas} replica{'s' * (replicas != 1)}, id {topic_id_text(topic.topic_id)}",
+            style="dim",
+        )
+        console.print(heading)
+        for name, value in own_configs(configs).items():
+            console.print(Text(f"  {name}={value}"))
+        console.print(_partition_table(partitions))
+    if not shown:
+        console.print("No such partition." if any(filters) else "No topics.")
+
+
+def _partition_table(partitions: list[PartitionView]) -> Table:
+    table = Table(box=None, pad_edge=True, header_style="dim")
+    for title in ("partition", "leader", "replicas", "in sync"):
+        table.add_column(title, justify="right" if title == "partition" else "left")
+    for partition in partitions:
+        leaderless = partition.leader < 0
+        behind = len(partition.isr) < len(partition.replicas)
+        table.add_row(
+            str(partition.partition),
+            Text("none", style="bold red") if leaderless else str(partition.leader),
+            ",".join(map(str, partition.replicas)),
+            Text(",".join(map(str, partition.isr)), style="yellow" if behind else ""),
+        )
+    return table

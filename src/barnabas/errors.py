@@ -566,8 +566,6 @@ class VoterNotFound(KafkaError, code=127):
     """The voter is not in the set of voters."""
 
 
-InvalidTopicException = InvalidTopic
-
 _BY_CODE: Mapping[int, type[KafkaError]] = MappingProxyType(
     {error.code: error for error in KafkaError.__subclasses__()}
 )

@@ -13,13 +13,14 @@ from barnabas.protocol import codec, interpreter
 from barnabas.protocol.api import APIS
 from barnabas.protocol.frame import decode_request_header
 from barnabas.protocol.message import Message
-from tests.unit.protocol.random_messages import MESSAGES, VERSIONS, any_version
+from tests.unit.protocol.random_messages import ANY_VERSION, MESSAGES, VERSIONS
 
 quick = settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+deep = settings(quick, max_examples=1500)
 every_message = pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 
 
@@ -45,7 +46,7 @@ def outcome(decode: Any, cls: type[Message], data: bytes, version: int) -> Any:
 @quick
 @given(data=st.data())
 def test_compiled_and_interpreted_agree(cls: type[Message], data: st.DataObject) -> None:
-    message, version = data.draw(any_version(cls))
+    message, version = data.draw(ANY_VERSION[cls])
     encoded = joined(codec.encode(message, version))
     assert is_equal(encoded, interpreter.encode(message, version))
     assert is_equal(codec.decode(cls, encoded, version), message)
@@ -55,14 +56,13 @@ def test_compiled_and_interpreted_agree(cls: type[Message], data: st.DataObject)
 @every_message
 @quick
 @given(data=st.data())
-def test_any_bytes_give_a_message_or_corrupt_data(
-    cls: type[Message], data: st.DataObject
-) -> None:
+def test_any_bytes_give_a_message_or_corrupt_data(cls: type[Message], data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(VERSIONS[cls]))
     noise = data.draw(st.binary(max_size=80))
-    assert is_equal(
-        outcome(codec.decode, cls, noise, version), outcome(interpreter.decode, cls, noise, version)
-    )
+    decoded = outcome(codec.decode, cls, noise, version)
+    assert is_equal(decoded, outcome(interpreter.decode, cls, noise, version))
+    prefix = outcome(codec.decode_prefix, cls, noise, version)
+    assert decoded is CorruptData or is_equal(prefix, decoded)
 
 
 @every_message
@@ -71,7 +71,19 @@ def test_any_bytes_give_a_message_or_corrupt_data(
 def test_damaged_messages_give_a_message_or_corrupt_data(
     cls: type[Message], data: st.DataObject
 ) -> None:
-    message, version = data.draw(any_version(cls))
+    check_damaged(cls, data)
+
+
+@pytest.mark.slow
+@every_message
+@deep
+@given(data=st.data())
+def test_damaged_messages_in_bulk(cls: type[Message], data: st.DataObject) -> None:
+    check_damaged(cls, data)
+
+
+def check_damaged(cls: type[Message], data: st.DataObject) -> None:
+    message, version = data.draw(ANY_VERSION[cls])
     damaged = bytearray(interpreter.encode(message, version))
     for _ in range(data.draw(st.integers(1, 4))):
         _damage(damaged, data)

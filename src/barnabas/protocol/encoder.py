@@ -38,6 +38,7 @@ from barnabas.protocol.wire import (
 )
 
 _RUNTIME: Final = {
+    "SEVERAL": (list, tuple),
     "append_string_length": append_string_length,
     "append_uvarint": append_uvarint,
     "pack": struct.pack,
@@ -197,7 +198,7 @@ class _Encoder:
         if nullable:
             with self._source.block(f"if {records} is None:"):
                 self._line(f"{size} = -1")
-        with self._source.block(f"{'elif' if nullable else 'if'} type({records}) is list:"):
+        with self._source.block(f"{'elif' if nullable else 'if'} isinstance({records}, SEVERAL):"):
             self._line(f"{size} = sum(map(len, {records}))")
         with self._source.block("else:"):
             self._line(f"{size} = len({records})")
@@ -205,7 +206,7 @@ class _Encoder:
         self._flush()
         with self._source.block(f"if {size} > 0:"):
             self._line("parts.append(out)")
-            with self._source.block(f"if type({records}) is list:"):
+            with self._source.block(f"if isinstance({records}, SEVERAL):"):
                 self._line(f"parts += {records}")
             with self._source.block("else:"):
                 self._line(f"parts.append({records})")

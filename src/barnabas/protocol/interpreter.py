@@ -114,7 +114,7 @@ class _Writer:
 def _one_piece(value: Any) -> bytes:
     if isinstance(value, FileSlice):
         return value.read()
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return b"".join(map(_one_piece, value))
     return bytes(value)
 

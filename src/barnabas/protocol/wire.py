@@ -16,6 +16,7 @@ byte, tags that nobody knows). It does not know a message.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.errors import CorruptData
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 MAX_STRING_BYTES: Final = 0x7FFF
 """Also of compact strings, whose length could say more: Kafka refuses longer ones both ways."""
 
-Records = memoryview | bytes | bytearray | FileSlice | list[Part]
+Records = memoryview | bytes | bytearray | FileSlice | Sequence[Part]
 """What a RECORDS field holds: decoded a view of the frame; to be sent any parts in a row."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -55,14 +54,6 @@ def messages(
     return st.builds(cls, **chosen)
 
 
-@cache
-def any_version(cls: type[Message]) -> st.SearchStrategy[tuple[Message, int]]:
-    """(message, a version that can carry it)."""
-    return st.one_of(
-        *(st.tuples(messages(cls, version), st.just(version)) for version in VERSIONS[cls])
-    )
-
-
 def _of_type(wire_type: WireType, version: int, values: Values) -> st.SearchStrategy[Any]:
     if isinstance(wire_type, Array):
         return st.lists(_of_type(wire_type.element, version, values), max_size=3)
@@ -82,3 +73,10 @@ def _of_type(wire_type: WireType, version: int, values: Values) -> st.SearchStra
     signed = wire_type.format.islower()
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     return st.integers(low, high)
+
+
+ANY_VERSION: dict[type[Message], st.SearchStrategy[tuple[Message, int]]] = {
+    cls: st.one_of(*(st.tuples(messages(cls, v), st.just(v)) for v in VERSIONS[cls]))
+    for cls in MESSAGES
+}
+"""(message, a version that can carry it) of each class."""

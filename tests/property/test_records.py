@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from aiokafka.record.memory_records import MemoryRecords as AioRecords
+from aiokafka.record.memory_records import (  # type: ignore[import-untyped]
+    MemoryRecords as AioRecords,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
+from kafka.record.memory_records import (  # type: ignore[import-untyped]
+    MemoryRecords,
+    MemoryRecordsBuilder,
+)
 
 from barnabas.errors import CorruptData
 from barnabas.records.batch import iterate_batches
 from barnabas.records.compression import CODEC_NAMES
 from barnabas.records.record import BatchBuilder, Record, iterate_records
+
+Row = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
+Rows = list[Row]
 
 octets = st.none() | st.binary(max_size=80)
 headers = st.lists(st.tuples(st.text(max_size=8), octets), max_size=3).map(tuple)
@@ -19,15 +27,15 @@ rows = st.lists(st.tuples(timestamps, octets, octets, headers), min_size=1, max_
 codecs = st.integers(0, 4)
 
 
-def build(codec: int, rows: list[tuple[int, bytes | None, bytes | None, object]]) -> BatchBuilder:
+def build(codec: int, rows: Rows) -> BatchBuilder:
     builder = BatchBuilder(codec)
     for timestamp, key, value, pairs in rows:
-        builder.append(timestamp, key, value, pairs)  # type: ignore[arg-type]
+        builder.append(timestamp, key, value, pairs)
     return builder
 
 
 @given(codecs, rows, st.integers(0, 2**50))
-def test_st_1_what_is_built_is_read(codec: int, rows: list, base_offset: int) -> None:  # type: ignore[type-arg]
+def test_st_1_what_is_built_is_read(codec: int, rows: Rows, base_offset: int) -> None:
     batch = build(codec, rows).build(base_offset)
     assert list(iterate_records(batch)) == [
         Record(base_offset + i, *row) for i, row in enumerate(rows)
@@ -36,7 +44,7 @@ def test_st_1_what_is_built_is_read(codec: int, rows: list, base_offset: int) ->
 
 @settings(max_examples=50)
 @given(codecs, rows)
-def test_others_read_what_we_build(codec: int, rows: list) -> None:  # type: ignore[type-arg]
+def test_others_read_what_we_build(codec: int, rows: Rows) -> None:
     batch = build(codec, rows).build()
     wanted = [(i, *row[:3], list(row[3])) for i, row in enumerate(rows)]
     for reader in (MemoryRecords(batch), AioRecords(batch)):
@@ -49,7 +57,7 @@ def test_others_read_what_we_build(codec: int, rows: list) -> None:  # type: ign
 
 @settings(max_examples=50)
 @given(codecs, rows)
-def test_we_read_what_others_build(codec: int, rows: list) -> None:  # type: ignore[type-arg]
+def test_we_read_what_others_build(codec: int, rows: Rows) -> None:
     theirs = MemoryRecordsBuilder(magic=2, compression_type=codec, batch_size=10**6)
     for timestamp, key, value, pairs in rows:
         theirs.append(timestamp, key, value, list(pairs))
@@ -68,8 +76,8 @@ def test_any_bytes_give_records_or_corrupt_data(data: bytes, check_crc: bool) ->
 
 @given(codecs, rows, st.data())
 def test_damaged_batches_give_records_or_corrupt_data(
-    codec: int, rows: list, data: st.DataObject
-) -> None:  # type: ignore[type-arg]
+    codec: int, rows: Rows, data: st.DataObject
+) -> None:
     batch = bytearray(build(codec, rows).build())
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(8, len(batch) - 1))
@@ -82,7 +90,7 @@ def test_damaged_batches_give_records_or_corrupt_data(
 
 
 @given(st.lists(rows, min_size=1, max_size=4), st.data())
-def test_a_torn_tail_costs_only_itself(batches: list, data: st.DataObject) -> None:  # type: ignore[type-arg]
+def test_a_torn_tail_costs_only_itself(batches: list[Rows], data: st.DataObject) -> None:
     whole = [build(0, rows).build() for rows in batches]
     log = b"".join(whole)
     cut = data.draw(st.integers(0, len(log)))

@@ -1,0 +1,124 @@
+"""Where reading starts and ends, as the user puts it: a name, offsets, or timestamps.
+
+Per partition these are JSON: `{"topic": {"0": number, "1": number}}`, where an offset of -2 is
+the earliest and -1 the latest. Offsets of a real log come only later, from `survey.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.errors import ConfigError
+from barnabas.types import TopicPartition
+from pyspark_barnabas.given import GivenOptions, instant_ms, parsed
+
+EARLIEST = -2
+LATEST = -1
+
+# The first of three that is given counts, as in the connector.
+STARTING_NAMES = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
+ENDING_NAMES = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+STRATEGY_NAME = "startingOffsetsByTimestampStrategy"
+
+
+class Bound(NamedTuple):
+    """One end of what is to be read.
+
+    `offset` counts for every partition (EARLIEST or LATEST) unless `offsets` lists them;
+    `timestamp_ms` likewise unless `timestamps_ms` does. `option` names where it was said.
+    """
+
+    option: str
+    offset: int = EARLIEST
+    offsets: Mapping[TopicPartition, int] | None = None
+    timestamp_ms: int | None = None
+    timestamps_ms: Mapping[TopicPartition, int] | None = None
+    latest_if_no_match: bool = True
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is just earliest or latest."""
+        return self.offsets is None and self.timestamp_ms is None and self.timestamps_ms is None
+
+
+def starting_bound(options: GivenOptions) -> Bound:
+    strategy = (options.get(STRATEGY_NAME) or "error").strip().lower()
+    if strategy not in ("error", "latest"):
+        raise ConfigError(f"option {STRATEGY_NAME}={strategy!r}: expected error or latest")
+    bound = _bound(options, STARTING_NAMES, EARLIEST)
+    return bound._replace(latest_if_no_match=strategy == "latest")
+
+
+def ending_bound(options: GivenOptions) -> Bound:
+    bound = _bound(options, ENDING_NAMES, LATEST)
+    refuse(bound, EARLIEST)
+    return bound
+
+
+def refuse(bound: Bound, empty: int) -> None:
+    """A batch cannot start at LATEST, and nothing ends at EARLIEST: it would read nothing."""
+    name = "latest" if empty == LATEST else "earliest"
+    if bound.is_named and bound.offset == empty:
+        raise ConfigError(f"option {bound.option}={name} would read nothing")
+    for partition, offset in (bound.offsets or {}).items():
+        if offset == empty:
+            raise ConfigError(
+                f"option {bound.option}: {offset} ({name}) for {partition} would read nothing"
+            )
+
+
+def _bound(options: GivenOptions, names: tuple[str, str, str], default: int) -> Bound:
+    one_timestamp, timestamps, offsets = names
+    if (text := options.get(one_timestamp)) is not None:
+        return Bound(one_timestamp, timestamp_ms=parsed(one_timestamp, text, instant_ms))
+    if (text := options.get(timestamps)) is not None:
+        return Bound(timestamps, timestamps_ms=parsed(timestamps, text, _timestamps_ms))
+    if (text := options.get(offsets)) is None:
+        return Bound(offsets, default)
+    named = {"earliest": EARLIEST, "latest": LATEST}.get(text.strip().lower())
+    if named is not None:
+        return Bound(offsets, named)
+    return Bound(offsets, offsets=parsed(offsets, text, _offsets))
+
+
+def _offsets(text: str) -> Mapping[TopicPartition, int]:
+    expected = 'earliest, latest, or JSON such as {"topic": {"0": 23, "1": -2}}'
+    numbers = _numbers_by_partition(text, expected)
+    if any(number < EARLIEST for number in numbers.values()):
+        raise ValueError("offsets from 0 on, -1 for latest or -2 for earliest")
+    return numbers
+
+
+def _timestamps_ms(text: str) -> Mapping[TopicPartition, int]:
+    expected = 'JSON of milliseconds since the epoch such as {"topic": {"0": 1700000000000}}'
+    numbers = _numbers_by_partition(text, expected)
+    if any(number < 0 for number in numbers.values()):
+        raise ValueError(expected)
+    return numbers
+
+
+def _numbers_by_partition(text: str, expected: str) -> Mapping[TopicPartition, int]:
+    try:
+        return {
+            TopicPartition(topic, partition_number(partition)): _whole(number)
+            for topic, numbers in json.loads(text).items()
+            for partition, number in numbers.items()
+        }
+    except (ValueError, AttributeError):
+        raise ValueError(expected) from None
+
+
+def partition_number(text: object) -> int:
+    """JSON's keys are text, its lists hold numbers; raises `ValueError`."""
+    number = int(text) if isinstance(text, str) else _whole(text)
+    if number < 0:
+        raise ValueError("a partition from 0 on")
+    return number
+
+
+def _whole(number: object) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ValueError("a whole number")
+    return number

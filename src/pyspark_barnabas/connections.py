@@ -1,0 +1,48 @@
+"""Consumers: one for a query's driver side, a few per worker process for its tasks."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from barnabas.client.sync import SyncConsumer
+
+_MOST_KEPT = 4
+
+
+def connect(properties: Mapping[str, str]) -> SyncConsumer:
+    """A consumer that is connected. Raises `NoBrokersAvailable`, naming the address."""
+    # An offset that is gone must come back as an error: to jump elsewhere would be a silent loss.
+    options: dict[str, Any] = {**properties, "auto.offset.reset": "none"}
+    return SyncConsumer(options.pop("bootstrap.servers"), **options)
+
+
+class KeptConsumers:
+    """Connected consumers by their properties; the longest unused one makes room."""
+
+    def __init__(self) -> None:
+        self._consumers: dict[tuple[tuple[str, str], ...], SyncConsumer] = {}
+
+    def get(self, properties: Mapping[str, str]) -> SyncConsumer:
+        name = tuple(sorted(properties.items()))
+        consumer = self._consumers.pop(name, None) or connect(properties)
+        self._consumers[name] = consumer
+        if len(self._consumers) > _MOST_KEPT:
+            self._consumers.pop(next(iter(self._consumers))).close()
+        return consumer
+
+    def close(self) -> None:
+        while self._consumers:
+            self._consumers.popitem()[1].close()
+
+
+@functools.cache
+def consumers_of_process() -> KeptConsumers:
+    """Those of this worker process.
+
+    Spark reuses its Python workers from task to task and batch to batch, one task at a time, and
+    gives a task nothing to keep a connection in; to connect anew would cost more than reading a
+    small batch does.
+    """
+    return KeptConsumers()

@@ -1,0 +1,75 @@
+"""Options as somebody wrote them: case-insensitive names, text values, errors that name both.
+
+A parser is a function of the text that raises `ValueError` with what it would have liked, to be
+read after "expected".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from barnabas.errors import ConfigError
+
+Value = TypeVar("Value")
+
+
+class GivenOptions:
+    """The options of one read or write."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        # Lower-cased here, whatever the mapping: Spark's own is case-insensitive only as long
+        # as nobody copies it.
+        self._given = {name.lower(): value for name, value in given.items()}
+
+    def names(self) -> list[str]:
+        return list(self._given)
+
+    def get(self, name: str) -> str | None:
+        return self._given.get(name.lower())
+
+    def parsed(self, name: str, parse: Callable[[str], Value], default: Value) -> Value:
+        text = self.get(name)
+        return default if text is None else parsed(name, text, parse)
+
+    def positive(self, name: str) -> int | None:
+        return self.parsed(name, positive, None)
+
+
+def parsed(name: str, text: str, parse: Callable[[str], Value]) -> Value:
+    """`parse(text)`; raises `ConfigError` that names the option."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ConfigError(f"option {name}={text!r}: expected {error}") from None
+
+
+def positive(text: str) -> int | None:
+    number = int(text) if re.fullmatch(r"\s*\d+\s*", text) else 0
+    if number < 1:
+        raise ValueError("a positive whole number")
+    return number
+
+
+def boolean(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError("true or false")
+    return word == "true"
+
+
+def instant_ms(text: str) -> int:
+    if not re.fullmatch(r"\s*\d+\s*", text):
+        raise ValueError("milliseconds since the epoch")
+    return int(text)
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of a Spark time string: `500ms`, `30s`, `15m`, `2h`, `1d`; bare: ms."""
+    match = re.fullmatch(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", text.lower())
+    if not match:
+        raise ValueError("a time such as 500ms, 30s, 15m or 2h")
+    per_unit = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+    count, unit = int(match[1]), match[2] or "ms"
+    return count // 1000 if unit == "us" else count * per_unit[unit]

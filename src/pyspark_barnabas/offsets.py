@@ -1,0 +1,147 @@
+"""Offsets of a query: their JSON, a trigger's share of the backlog, the ranges that tasks read.
+
+Pure: what is known of the log comes in as numbers, so a replay of a micro-batch plans the same
+ranges without asking anybody.
+
+An offset is what Spark's Kafka connector writes into the checkpoint, plus one key of ours:
+
+    {"@start": {"web": {"1": 40}}, "web": {"0": 120, "1": 55}}
+
+The numbers are where the next batch goes on. `@start` says where this batch *begins* on
+partitions that the offset before it does not cover, or must not be believed about: all of them in
+the first batch, later a partition that was added, or one whose records were lost and whose user
+said to go on. Topic names cannot hold an `@`.
+
+That is how the first offset is pinned. Spark calls `initialOffset()` more than once and stores
+its answer nowhere; a "latest" would differ between the calls and between runs: records of the gap
+would be lost, or a batch would end before its start. So `initialOffset()` is the constant `{}`,
+and `latestOffset` resolves the user's wish once, into the *end* of the first batch, which Spark
+writes to its offset log before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.types import TopicPartition
+
+Offsets = Mapping[TopicPartition, int]
+
+_START = "@start"
+
+
+class StreamOffset(NamedTuple):
+    """The end of a micro-batch, which is the start of the next."""
+
+    positions: Offsets
+    starts: Offsets
+
+    def to_json(self) -> dict[str, Any]:
+        """The dictionary that Spark stores; keys sorted, for Spark compares offsets as text.
+
+        Never empty, even if it covers nothing (a pattern without a match yet): the empty one
+        stands for the start of a query, and what matches later is read from its beginning.
+        """
+        encoded = _nested(self.positions)
+        if self.starts or not encoded:
+            encoded = {_START: _nested(self.starts), **encoded}
+        return encoded
+
+    @classmethod
+    def from_json(cls, encoded: Mapping[str, Any]) -> StreamOffset:
+        """Raises `CorruptData` if this is no offset of ours."""
+        try:
+            topics = {name: numbers for name, numbers in encoded.items() if name != _START}
+            return cls(_flat(topics), _flat(encoded.get(_START, {})))
+        except (AttributeError, TypeError, ValueError):
+            raise CorruptData(f"not an offset of format barnabas: {encoded}") from None
+
+
+class OffsetRange(NamedTuple):
+    """`start` inclusive, `end` exclusive. Offsets, not rows: compaction leaves gaps."""
+
+    topic_partition: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
+    """What a micro-batch reads, one range per partition, empty ones left out."""
+    ranges = []
+    for partition in sorted(end.positions):
+        begin = end.starts.get(partition, start.positions.get(partition))
+        if begin is None:
+            raise CorruptData(
+                f"the checkpoint does not say where {partition} begins; it was not written by"
+                " format barnabas, or an entry of its offset log is missing"
+            )
+        if begin < end.positions[partition]:
+            ranges.append(OffsetRange(partition, begin, end.positions[partition]))
+    return ranges
+
+
+def shares(backlog: Offsets, limit: int) -> dict[TopicPartition, int]:
+    """How much of each partition's backlog a batch of at most `limit` offsets takes.
+
+    In proportion to the backlogs, so that partitions of different volume move through time side
+    by side: a partition that ran ahead would push the watermark past the others' rows. Each gets
+    at least one while there are enough for that; else the longest backlogs come first.
+    """
+    total = sum(backlog.values())
+    if total <= limit:
+        return dict(backlog)
+    waiting = sorted((p for p in backlog if backlog[p]), key=lambda p: (-backlog[p], p))[:limit]
+    granted = dict.fromkeys(backlog, 0)
+    spare, rest = limit - len(waiting), sum(backlog[p] - 1 for p in waiting)
+    for partition in waiting:
+        granted[partition] = 1 + (backlog[partition] - 1) * spare // rest if rest else 1
+    left = limit - sum(granted.values())
+    for partition in waiting:  # what rounding down left over, one each
+        if left and granted[partition] < backlog[partition]:
+            granted[partition] += 1
+            left -= 1
+    return granted
+
+
+def split(
+    ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> list[OffsetRange]:
+    """Cuts ranges so that there are about `min_partitions`, none of more than `max_records`."""
+    total = sum(each.size for each in ranges)
+    pieces: list[OffsetRange] = []
+    for each in ranges:
+        parts = 1
+        if max_records:
+            parts = -(-each.size // max_records)
+        if min_partitions and len(ranges) < min_partitions:
+            parts = max(parts, round(min_partitions * each.size / total))
+        pieces.extend(_cut(each, min(parts, each.size)))
+    return pieces
+
+
+def _cut(whole: OffsetRange, parts: int) -> Iterable[OffsetRange]:
+    for part in range(parts):
+        start = whole.start + whole.size * part // parts
+        end = whole.start + whole.size * (part + 1) // parts
+        yield whole._replace(start=start, end=end)
+
+
+def _nested(offsets: Offsets) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for topic, partition in sorted(offsets):
+        nested.setdefault(topic, {})[str(partition)] = offsets[TopicPartition(topic, partition)]
+    return nested
+
+
+def _flat(nested: Mapping[str, Mapping[str, int]]) -> Offsets:
+    return {
+        TopicPartition(topic, int(partition)): int(offset)
+        for topic, numbers in nested.items()
+        for partition, offset in numbers.items()
+    }

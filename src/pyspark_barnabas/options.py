@@ -1,0 +1,127 @@
+"""The options of `format("barnabas")`: those of Spark's Kafka connector, by the same names.
+
+Owns the tables of names, the defaults and the conflicts; opens no connection. An option that
+nobody knows is an error that names it: a silently ignored `maxOffsetPerTrigger` costs somebody an
+afternoon. Does not promise that topics, partitions or offsets exist: `survey.py` asks the broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.errors import ConfigError
+from pyspark_barnabas.bounds import (
+    ENDING_NAMES,
+    LATEST,
+    STARTING_NAMES,
+    STRATEGY_NAME,
+    Bound,
+    ending_bound,
+    refuse,
+    starting_bound,
+)
+from pyspark_barnabas.given import GivenOptions, boolean, duration_ms
+from pyspark_barnabas.properties import client_properties, refuse_unknown
+from pyspark_barnabas.subscription import SUBSCRIPTION_NAMES, Subscription, subscription
+
+
+class SourceOptions(NamedTuple):
+    """Everything a reader needs to know; travels pickled to the tasks."""
+
+    client: Mapping[str, str]
+    subscription: Subscription
+    starting: Bound
+    ending: Bound
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_ms: int
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    poll_timeout_ms: int
+    fail_on_data_loss: bool
+    include_headers: bool
+
+
+class SinkOptions(NamedTuple):
+    """Everything a writer needs to know; travels pickled to the tasks."""
+
+    client: Mapping[str, str]
+    topic: str | None
+
+
+_SOURCE_NAMES = (
+    *SUBSCRIPTION_NAMES,
+    *STARTING_NAMES,
+    *ENDING_NAMES,
+    STRATEGY_NAME,
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "failOnDataLoss",
+    "includeHeaders",
+    "kafkaConsumer.pollTimeoutMs",
+    # Taken, so that jobs written for the connector run as they are, and without effect: this
+    # source joins no consumer group, and its client has retries of its own.
+    "groupIdPrefix",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
+_SINK_NAMES = ("topic", "includeHeaders")
+
+_MAX_TRIGGER_DELAY_MS = 15 * 60_000
+_POLL_TIMEOUT_MS = 120_000
+
+
+def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
+    """Parse the options of a read; `streaming` None checks what is common to both kinds of query.
+
+    Raises `ConfigError`.
+    """
+    options = GivenOptions(given)
+    refuse_unknown(options.names(), _SOURCE_NAMES)
+    starting, ending = starting_bound(options), ending_bound(options)
+    if streaming is True:
+        _refuse_ending(options)
+    if streaming is False:
+        refuse(starting, LATEST)
+    min_offsets = options.positive("minOffsetsPerTrigger")
+    max_offsets = options.positive("maxOffsetsPerTrigger")
+    if min_offsets and max_offsets and min_offsets > max_offsets:
+        raise ConfigError(
+            f"minOffsetsPerTrigger ({min_offsets}) is greater than"
+            f" maxOffsetsPerTrigger ({max_offsets})"
+        )
+    return SourceOptions(
+        client=client_properties(given, reads=True),
+        subscription=subscription(options),
+        starting=starting,
+        ending=ending,
+        max_offsets_per_trigger=max_offsets,
+        min_offsets_per_trigger=min_offsets,
+        max_trigger_delay_ms=options.parsed("maxTriggerDelay", duration_ms, _MAX_TRIGGER_DELAY_MS),
+        min_partitions=options.positive("minPartitions"),
+        max_records_per_partition=options.positive("maxRecordsPerPartition"),
+        poll_timeout_ms=options.positive("kafkaConsumer.pollTimeoutMs") or _POLL_TIMEOUT_MS,
+        fail_on_data_loss=options.parsed("failOnDataLoss", boolean, True),
+        include_headers=options.parsed("includeHeaders", boolean, False),
+    )
+
+
+def sink_options(given: Mapping[str, str]) -> SinkOptions:
+    """Parse the options of a write. Raises `ConfigError`."""
+    options = GivenOptions(given)
+    refuse_unknown(options.names(), _SINK_NAMES)
+    topic = options.get("topic")
+    return SinkOptions(client_properties(given, reads=False), topic.strip() if topic else None)
+
+
+def _refuse_ending(options: GivenOptions) -> None:
+    for name in ENDING_NAMES:
+        if options.get(name) is not None:
+            raise ConfigError(
+                f"option {name} is for batch queries; to read what is there and stop, use"
+                " .trigger(availableNow=True)"
+            )

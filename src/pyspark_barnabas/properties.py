@@ -1,0 +1,139 @@
+"""`kafka.*` options: what of them reaches our client, and what cannot.
+
+Three kinds: those that our client has (`client/config.py` checks their values), those of Kafka's
+Java clients that mean nothing here and are taken without effect, so that a tuned job runs as it
+is, and those that would break the source's promises and are refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+
+from barnabas.client.config import (
+    ClientConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    configure,
+    parse_servers,
+)
+from barnabas.errors import ConfigError
+
+_PREFIX = "kafka."
+_SERVERS = "bootstrap.servers"
+
+_READ_DEFAULTS = {
+    # A task reads one partition, so a whole fetch may be of it. 4 MiB are some 35,000 small
+    # records: one Arrow batch, and few enough round trips.
+    "max.partition.fetch.bytes": "4194304",
+    # A wrong name must not come into being because somebody asked for it.
+    "allow.auto.create.topics": "false",
+}
+_WRITE_DEFAULTS = {
+    # Tasks have rows by the thousand at hand; large batches cost the broker least.
+    "linger.ms": "5",
+    "batch.size": "262144",
+}
+
+_REFUSED = {
+    "key.deserializer": "keys are always binary; cast the column",
+    "value.deserializer": "values are always binary; cast the column",
+    "key.serializer": "cast the key column to string or binary",
+    "value.serializer": "cast the value column to string or binary",
+    "auto.offset.reset": "use startingOffsets",
+    "enable.auto.commit": "progress lives in the query's checkpoint",
+    "interceptor.classes": "there are no interceptors here",
+    "transactional.id": "the sink is at least once",
+}
+_WITHOUT_EFFECT = frozenset(
+    (
+        "auto.commit.interval.ms",
+        "auto.include.jmx.reporter",
+        "client.dns.lookup",
+        "connections.max.idle.ms",
+        "exclude.internal.topics",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "max.poll.interval.ms",
+        "metadata.max.idle.ms",
+        "metadata.recovery.strategy",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "partition.assignment.strategy",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        "partitioner.ignore.keys",
+        "receive.buffer.bytes",
+        "send.buffer.bytes",
+        "session.timeout.ms",
+        "socket.connection.setup.timeout.max.ms",
+    )
+)
+_OF_CLIENTS = {name.replace("_", ".") for name in ClientConfig._fields}
+_OF_CONSUMERS = {name.replace("_", ".") for name in ConsumerConfig._fields}
+_OF_PRODUCERS = {name.replace("_", ".") for name in ProducerConfig._fields}
+
+
+def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, str]:
+    """`bootstrap.servers` and whatever else our consumer or producer is to be made with.
+
+    Raises `ConfigError` naming the option.
+    """
+    own = _OF_CLIENTS | (_OF_CONSUMERS if reads else _OF_PRODUCERS)
+    properties = dict(_READ_DEFAULTS if reads else _WRITE_DEFAULTS)
+    for option, value in given.items():
+        name = option.lower()
+        if name == _SERVERS:
+            properties.setdefault(_SERVERS, value)
+        elif name.startswith(_PREFIX):
+            _take(properties, name.removeprefix(_PREFIX), value, own)
+    if _SERVERS not in properties:
+        raise ConfigError("option kafka.bootstrap.servers is missing: give HOST:PORT[,HOST:PORT]")
+    _check(properties, reads)
+    return properties
+
+
+def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
+    """`names` are lower-case. Raises `ConfigError` with the nearest name that exists."""
+    exist = {name.lower(): name for name in (*known, _SERVERS, _PREFIX + _SERVERS)}
+    for name in names:
+        if name in exist or name.startswith(_PREFIX) or name in _OF_SPARK:
+            continue
+        near = difflib.get_close_matches(name, exist, n=1)
+        hint = f"; did you mean {exist[near[0]]}?" if near else ""
+        raise ConfigError(f"format barnabas has no option {name!r} here{hint}")
+
+
+# What Spark itself hands on beside the user's options.
+_OF_SPARK = frozenset(("checkpointlocation", "queryname"))
+
+
+def _take(properties: dict[str, str], name: str, value: str, own: set[str]) -> None:
+    if name in _REFUSED:
+        raise ConfigError(f"option kafka.{name} is not supported: {_REFUSED[name]}")
+    if name == "security.protocol":
+        if value.strip().upper() != "PLAINTEXT":
+            raise ConfigError(f"option kafka.security.protocol={value}: only PLAINTEXT for now")
+    elif name == _SERVERS or name in own:
+        properties[name] = value
+    elif name not in _WITHOUT_EFFECT | _OF_CONSUMERS | _OF_PRODUCERS:
+        near = difflib.get_close_matches(name, own | {_SERVERS}, n=1)
+        hint = f"; did you mean kafka.{near[0]}?" if near else ""
+        raise ConfigError(f"option kafka.{name} is unknown{hint}")
+
+
+def _check(properties: Mapping[str, str], reads: bool) -> None:
+    rest = {name: value for name, value in properties.items() if name != _SERVERS}
+    try:
+        parse_servers(properties[_SERVERS])
+        if reads:
+            configure(ConsumerConfig, rest)
+        else:
+            configure(ProducerConfig, rest)
+    except ConfigError as error:
+        raise ConfigError(f"option kafka.{error}") from None

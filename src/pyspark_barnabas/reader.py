@@ -1,0 +1,139 @@
+"""Reading a range of offsets as Arrow: the batch reader, and what a task of a stream does too.
+
+Rows come in record batches of at most 65,536: Spark's handling of a row costs a microsecond, and
+ours must not add to it by being called more often than needed. The consumer has asked for the next
+fetch by the time this one is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from barnabas.client.errors import NoOffsetForPartition
+from barnabas.client.sync import SyncConsumer
+from barnabas.errors import BarnabasError
+from barnabas.records.columns import Columns, iterate_columns
+from barnabas.types import TopicPartition
+from pyspark_barnabas.connections import connect, consumers_of_process
+from pyspark_barnabas.loss import report_loss
+from pyspark_barnabas.offsets import OffsetRange, StreamOffset, ranges_between, split
+from pyspark_barnabas.options import SourceOptions
+from pyspark_barnabas.schema import arrow_schema, check_read_schema
+from pyspark_barnabas.survey import require_all, resolve, survey
+
+_ROWS = 65_536
+
+
+class ReadTimedOut(BarnabasError):
+    """The brokers answered nothing for as long as `kafkaConsumer.pollTimeoutMs` allows."""
+
+
+class TopicReader(DataSourceReader):
+    """`spark.read`: everything between two bounds, settled once when the query is planned."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        check_read_schema(schema, options.include_headers)
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        with connect(options.client) as consumer:
+            found = survey(consumer, options.subscription)
+            require_all(found, options.subscription)
+            lenient = {"fail_on_data_loss": options.fail_on_data_loss}
+            starts = resolve(consumer, options.starting, found, **lenient)
+            ends = resolve(consumer, options.ending, found, **lenient)
+        return tasks(options, StreamOffset({}, {}), StreamOffset(ends, starts))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_task(self._options, partition)
+
+
+def tasks(options: SourceOptions, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
+    """What the tasks between two offsets read, one range each; asks nobody."""
+    ranges = ranges_between(start, end)
+    pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
+    return [InputPartition(piece) for piece in pieces]
+
+
+def read_task(options: SourceOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The rows of one of `tasks`."""
+    wanted = partition.value
+    if wanted is None:  # Spark's stand-in when there is nothing to read
+        return
+    for columns in read_range(consumers_of_process().get(options.client), options, wanted):
+        yield from _record_batches(columns, wanted.topic_partition)
+
+
+def read_range(
+    consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange
+) -> Iterator[Columns]:
+    """All records of a range, in order. Offsets without a record inside the log are no loss.
+
+    Raises `DataLoss` for records that are gone, `ReadTimedOut`, `CorruptData`.
+    """
+    partition, position, end = wanted
+    consumer.assign([partition])
+    consumer.seek(partition, position)
+    try:
+        while position < end:
+            try:
+                answer = consumer.fetch_batches(options.poll_timeout_ms).get(partition)
+            except NoOffsetForPartition:
+                position = _after_loss(consumer, options, wanted._replace(start=position))
+                consumer.seek(partition, position)
+                continue
+            if answer is None:
+                raise ReadTimedOut(
+                    f"no records of {partition} from offset {position} to {end} within"
+                    f" {options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
+                )
+            yield from iterate_columns(
+                answer.records,
+                range(position, end),
+                aborted=answer.aborted,
+                with_headers=options.include_headers,
+            )
+            position = answer.next_offset
+    finally:
+        consumer.assign([])
+
+
+def _after_loss(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> int:
+    """Where to go on when a broker says that the range's start is outside of the log."""
+    partition, position, end = wanted
+    log_start = consumer.beginning_offsets([partition])[partition]
+    log_end = consumer.end_offsets([partition])[partition]
+    if log_start <= position <= log_end:
+        return position  # it is back, say after a change of leader
+    report_loss(
+        f"offsets {position} to {end} of {partition} were to be read, but its log now holds those"
+        f" from {log_start} to {log_end}",
+        fail_on_data_loss=options.fail_on_data_loss,
+    )
+    return min(log_start, end) if position < log_start else end
+
+
+def _record_batches(columns: Columns, partition: TopicPartition) -> Iterator[pa.RecordBatch]:
+    count = len(columns.offsets)
+    schema = arrow_schema(columns.headers is not None)
+    arrays = [
+        columns.keys,
+        columns.values,
+        pa.repeat(partition.topic, count),
+        pa.repeat(pa.scalar(partition.partition, pa.int32()), count),
+        columns.offsets,
+        columns.timestamps,
+        columns.timestamp_types,
+    ]
+    if columns.headers is not None:
+        arrays.append(columns.headers.cast(schema.field("headers").type))
+    rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    pieces = -(-count // _ROWS)
+    for piece in range(pieces):
+        start, end = count * piece // pieces, count * (piece + 1) // pieces
+        yield rows.slice(start, end - start)

@@ -1,0 +1,91 @@
+"""The tables' columns: the Kafka connector's, to the letter, so that the formats can be swapped.
+
+Users may hand in a schema (`.schema(...)`), but not another one: there is nothing to derive a
+different column from.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from barnabas.errors import ConfigError
+
+_HEADERS = ArrayType(
+    StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+)
+
+
+def read_schema(include_headers: bool) -> StructType:
+    schema = StructType(
+        [
+            StructField("key", BinaryType()),
+            StructField("value", BinaryType()),
+            StructField("topic", StringType()),
+            StructField("partition", IntegerType()),
+            StructField("offset", LongType()),
+            StructField("timestamp", TimestampType()),
+            StructField("timestampType", IntegerType()),
+        ]
+    )
+    return schema.add("headers", _HEADERS) if include_headers else schema
+
+
+def check_read_schema(given: StructType, include_headers: bool) -> None:
+    """Raises `ConfigError` unless `given` is what this format has."""
+    own = read_schema(include_headers)
+    if given.simpleString() != own.simpleString():
+        raise ConfigError(
+            f"format barnabas has the schema {own.simpleString()} and takes no other, such as"
+            f" {given.simpleString()}: leave .schema() out and cast the value column"
+        )
+
+
+def arrow_schema(include_headers: bool) -> pa.Schema:
+    """`read_schema` in Arrow, as Spark compares it with what a reader yields: to the letter."""
+    fields = [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.timestamp("us", "UTC")),
+        pa.field("timestampType", pa.int32()),
+    ]
+    if include_headers:
+        header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+        fields.append(pa.field("headers", pa.list_(pa.field("element", header))))
+    return pa.schema(fields)
+
+
+def check_write_schema(given: StructType, topic: str | None) -> None:
+    """Raises `ConfigError` naming the column that is missing or of a wrong type.
+
+    Other columns are not written, as with the connector: a table that was read can be written.
+    """
+    columns = {field.name.lower(): field.dataType.simpleString() for field in given.fields}
+    if "value" not in columns:
+        raise ConfigError(f"a column named value is missing; there are {', '.join(columns)}")
+    if topic is None and "topic" not in columns:
+        raise ConfigError("no topic to write to: give the option topic, or a column named topic")
+    for name, allowed in _WRITE_TYPES.items():
+        if name in columns and columns[name] not in allowed:
+            raise ConfigError(f"column {name} is {columns[name]}, must be {' or '.join(allowed)}")
+
+
+_WRITE_TYPES = {
+    "topic": ("string",),
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "headers": (_HEADERS.simpleString(),),
+    "partition": ("int",),
+}

@@ -1,0 +1,47 @@
+"""The data source itself: what Spark asks first, and which reader or writer answers the rest.
+
+Spark pickles it to several processes, so it holds the options as text and nothing else; options
+are parsed where they are used, and parsing opens no connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from pyspark_barnabas.options import sink_options, source_options
+from pyspark_barnabas.reader import TopicReader
+from pyspark_barnabas.schema import read_schema
+from pyspark_barnabas.stream import TopicStreamReader
+from pyspark_barnabas.writer import TopicStreamWriter, TopicWriter
+
+
+class BarnabasDataSource(DataSource):
+    """Topics, in Spark's terms."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        # A plain dictionary of lower-case names: what Spark hands over is case-insensitive only
+        # as long as it is not copied, and `GivenOptions` is in any case.
+        self.options = {name.lower(): value for name, value in options.items()}
+
+    @classmethod
+    def name(cls) -> str:
+        return "barnabas"
+
+    def schema(self) -> StructType:
+        # Spark asks for it in `load()`: the place where a user expects a wrong option to show.
+        return read_schema(source_options(self.options).include_headers)
+
+    def reader(self, schema: StructType) -> TopicReader:
+        return TopicReader(source_options(self.options, streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> TopicStreamReader:
+        return TopicStreamReader(source_options(self.options, streaming=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
+        return TopicWriter(sink_options(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TopicStreamWriter:
+        return TopicStreamWriter(sink_options(self.options), schema, overwrite)

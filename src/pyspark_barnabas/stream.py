@@ -1,0 +1,172 @@
+"""The stream reader: which offsets a micro-batch covers. One instance serves a query's whole life.
+
+Spark calls it on the driver side, from one process: `latestOffset` decides, with the brokers'
+answers, and what it decides is in Spark's offset log before anything is read. From there on
+nothing is decided again: `partitions` is a pure function of two offsets, so a batch that is
+replayed after a crash reads the same rows. How the first offset is pinned is told in `offsets.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from barnabas.client.sync import SyncConsumer
+from barnabas.clock import Clock, SystemClock
+from barnabas.types import TopicPartition
+from pyspark_barnabas.connections import connect
+from pyspark_barnabas.loss import report_loss
+from pyspark_barnabas.offsets import Offsets, StreamOffset, shares
+from pyspark_barnabas.options import SourceOptions
+from pyspark_barnabas.reader import read_task, tasks
+from pyspark_barnabas.schema import check_read_schema
+from pyspark_barnabas.survey import Survey, require_all, resolve, survey
+
+
+class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """`spark.readStream`."""
+
+    def __init__(
+        self, options: SourceOptions, schema: StructType, clock: Clock | None = None
+    ) -> None:
+        check_read_schema(schema, options.include_headers)
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._consumer: SyncConsumer | None = None
+        self._target: Survey | None = None
+        self._latest: Offsets | None = None
+        self._last_batch_at_ms: int | None = None
+
+    # ---- offsets ----
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options.min_offsets_per_trigger is not None:
+            return ReadMinRows(self._options.min_offsets_per_trigger)
+        if self._options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(self._options.max_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._survey()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch; `start` itself if there is nothing for it to do."""
+        found = self._survey() if self._target is None else self._target
+        self._latest = found.ends
+        before = StreamOffset.from_json(start)
+        if start:
+            begins = self._begins(before, found)
+        else:
+            begins = self._first(found)
+        starts = {each: at for each, at in begins.items() if before.positions.get(each) != at}
+        backlog = {each: found.ends[each] - at for each, at in begins.items()}
+        if start and not starts and self._is_too_little(sum(backlog.values()), limit):
+            backlog = {}
+        granted = self._granted(backlog, limit)
+        positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
+        if start and not starts and positions == before.positions:
+            return start
+        self._last_batch_at_ms = self._clock.now_ms()
+        return StreamOffset(positions, starts).to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return None if self._latest is None else StreamOffset(self._latest, {}).to_json()
+
+    # ---- reading ----
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        before, after = StreamOffset.from_json(start), StreamOffset.from_json(end)
+        return tasks(self._options, before, after)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_task(self._options, partition)
+
+    def stop(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    # ---- what to do ----
+
+    def _survey(self) -> Survey:
+        return survey(self._connected(), self._options.subscription)
+
+    def _connected(self) -> SyncConsumer:
+        if self._consumer is None:
+            self._consumer = connect(self._options.client)
+        return self._consumer
+
+    def _first(self, found: Survey) -> Offsets:
+        """Where the query begins. Called once: Spark stores the answer before it reads."""
+        require_all(found, self._options.subscription)
+        begins = resolve(
+            self._connected(),
+            self._options.starting,
+            found,
+            fail_on_data_loss=self._options.fail_on_data_loss,
+        )
+        # A timestamp is resolved a moment after an AvailableNow run has pinned its end.
+        return {each: min(at, found.ends[each]) for each, at in begins.items()}
+
+    def _begins(self, before: StreamOffset, found: Survey) -> Offsets:
+        """Where the next batch begins on each partition that there is.
+
+        One that `before` does not cover was added since: all its records are new.
+        """
+        gone = before.positions.keys() - found.ends.keys()
+        if gone:
+            listed = ", ".join(map(str, sorted(gone)))
+            self._report(f"{listed}: deleted, or no longer subscribed, with records still to read")
+        return {each: self._begin(each, before.positions, found) for each in sorted(found.ends)}
+
+    def _begin(self, partition: TopicPartition, positions: Offsets, found: Survey) -> int:
+        log_start, log_end = found.beginnings[partition], found.ends[partition]
+        position = positions.get(partition, log_start)
+        if position < log_start:
+            self._report(f"offsets {position} to {log_start} of {partition} are gone from its log")
+            return log_start
+        if position > log_end:
+            self._report(
+                f"{partition} was read up to offset {position}, but its log now ends at {log_end}:"
+                " the topic was deleted and made again, or a broker lost records"
+            )
+            return log_start
+        return position
+
+    def _report(self, text: str) -> None:
+        report_loss(text, fail_on_data_loss=self._options.fail_on_data_loss)
+
+    def _is_too_little(self, backlog: int, limit: ReadLimit) -> bool:
+        """Whether to wait for more (`minOffsetsPerTrigger`), `maxTriggerDelay` at most.
+
+        A run that ends by itself does not wait: what it leaves would be read by no one.
+        """
+        if not isinstance(limit, ReadMinRows) or self._target is not None:
+            return False
+        if self._last_batch_at_ms is None:
+            # The timer of a restarted query begins with its first look.
+            self._last_batch_at_ms = self._clock.now_ms()
+        waited_ms = self._clock.now_ms() - self._last_batch_at_ms
+        return backlog < limit.min_rows and waited_ms < self._options.max_trigger_delay_ms
+
+    def _granted(self, backlog: Mapping[TopicPartition, int], limit: ReadLimit) -> Offsets:
+        most = self._options.max_offsets_per_trigger
+        if isinstance(limit, ReadMaxRows):
+            most = limit.max_rows
+        if isinstance(limit, ReadAllAvailable) or most is None:
+            return backlog
+        return shares(backlog, most)

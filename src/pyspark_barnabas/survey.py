@@ -1,0 +1,138 @@
+"""What the brokers know: which partitions a subscription has, and where their logs begin and end.
+
+Owns every question that the driver asks. The answers are a snapshot; what a query makes of them
+is decided in `stream.py` and `reader.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from barnabas.client.sync import SyncConsumer
+from barnabas.errors import ConfigError
+from barnabas.types import TopicPartition
+from pyspark_barnabas.bounds import EARLIEST, LATEST, Bound
+from pyspark_barnabas.loss import report_loss
+from pyspark_barnabas.offsets import Offsets
+from pyspark_barnabas.subscription import Subscription
+
+# Kafka's own; its consumers leave them out of a pattern as well.
+_INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+
+
+class Survey(NamedTuple):
+    """The subscribed partitions that exist."""
+
+    beginnings: Offsets
+    ends: Offsets
+    """One past the last record that a reader may see: the high watermark, or under
+    read_committed the last stable offset."""
+
+
+def survey(consumer: SyncConsumer, subscription: Subscription) -> Survey:
+    partitions = sorted(_partitions(consumer, subscription))
+    return Survey(consumer.beginning_offsets(partitions), consumer.end_offsets(partitions))
+
+
+def require_all(found: Survey, subscription: Subscription) -> None:
+    """Raises `ConfigError` if a topic or partition that is subscribed by name does not exist."""
+    topics = {partition.topic for partition in found.ends}
+    missing = [topic for topic in subscription.topics if topic not in topics]
+    missing += [str(partition) for partition in subscription.partitions - found.ends.keys()]
+    if missing:
+        raise ConfigError(
+            f"{', '.join(missing)} not found: create the topic first, or use subscribePattern,"
+            " which waits for topics to come"
+        )
+
+
+def resolve(
+    consumer: SyncConsumer, bound: Bound, found: Survey, *, fail_on_data_loss: bool
+) -> Offsets:
+    """The offset of `bound` on every partition found.
+
+    Raises `ConfigError` if it does not cover the partitions or no record is as late as its
+    timestamp, `DataLoss` if it lies outside of a log.
+    """
+    if bound.timestamp_ms is not None:
+        timestamps = dict.fromkeys(found.ends, bound.timestamp_ms)
+        return _at_timestamps(consumer, bound, timestamps, found)
+    if bound.timestamps_ms is not None:
+        _require_cover(bound, bound.timestamps_ms, found)
+        return _at_timestamps(consumer, bound, bound.timestamps_ms, found)
+    if bound.offsets is None:
+        return found.beginnings if bound.offset == EARLIEST else found.ends
+    _require_cover(bound, bound.offsets, found)
+    return {
+        partition: _within_log(bound, partition, offset, found, fail_on_data_loss)
+        for partition, offset in bound.offsets.items()
+    }
+
+
+def _partitions(consumer: SyncConsumer, subscription: Subscription) -> list[TopicPartition]:
+    existing = consumer.list_topics()
+    if subscription.pattern:
+        pattern = re.compile(subscription.pattern)
+        matching = [topic for topic in existing if pattern.fullmatch(topic)]
+        return _all_of(existing, [topic for topic in matching if topic not in _INTERNAL_TOPICS])
+    if subscription.topics:
+        return _all_of(existing, subscription.topics)
+    return [each for each in subscription.partitions if each[1] in existing.get(each[0], ())]
+
+
+def _all_of(existing: Mapping[str, Sequence[int]], topics: Iterable[str]) -> list[TopicPartition]:
+    return [TopicPartition(topic, each) for topic in topics for each in existing.get(topic, ())]
+
+
+def _require_cover(bound: Bound, given: Iterable[TopicPartition], found: Survey) -> None:
+    """Half a specification is an error: nobody could tell where the other half is to start."""
+    given = set(given)
+    if given != found.ends.keys():
+        raise ConfigError(
+            f"option {bound.option} must name all subscribed partitions and no others:"
+            f" it has {_listed(given)}, subscribed are {_listed(found.ends)}"
+        )
+
+
+def _listed(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(str, sorted(partitions))) or "none"
+
+
+def _within_log(
+    bound: Bound, partition: TopicPartition, offset: int, found: Survey, fail_on_data_loss: bool
+) -> int:
+    beginning, end = found.beginnings[partition], found.ends[partition]
+    if offset == EARLIEST:
+        return beginning
+    if offset == LATEST:
+        return end
+    if beginning <= offset <= end:
+        return offset
+    report_loss(
+        f"option {bound.option} says {offset} for {partition}, but its log holds the offsets"
+        f" from {beginning} to {end}",
+        fail_on_data_loss=fail_on_data_loss,
+    )
+    return min(max(offset, beginning), end)
+
+
+def _at_timestamps(
+    consumer: SyncConsumer, bound: Bound, timestamps: Offsets, found: Survey
+) -> Offsets:
+    """The first offset whose record is at or after the timestamp of its partition."""
+    answers = consumer.offsets_for_times(dict(timestamps))
+    offsets = {}
+    for partition, timestamp_ms in timestamps.items():
+        answer = answers.get(partition)
+        if answer is not None:
+            offsets[partition] = answer.offset
+        elif bound.latest_if_no_match:
+            offsets[partition] = found.ends[partition]
+        else:
+            raise ConfigError(
+                f"option {bound.option}: no record of {partition} is as late as {timestamp_ms};"
+                " to start at the end there, set startingOffsetsByTimestampStrategy to latest"
+            )
+    return offsets

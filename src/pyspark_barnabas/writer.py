@@ -1,0 +1,148 @@
+"""The sinks: rows become records, at least once.
+
+A task has written when every record it was given is acknowledged; only then does it hand Spark its
+commit message. A task or a micro-batch that runs again writes again: duplicates after a failure
+are possible, losses are not. `commit` and `abort` have nothing to do: what is acknowledged cannot
+be taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from barnabas.client.batch import ProducerRecord
+from barnabas.client.delivery import Delivery
+from barnabas.client.producer import Producer
+from barnabas.errors import BarnabasError, ConfigError
+from pyspark_barnabas.options import SinkOptions
+from pyspark_barnabas.schema import check_write_schema
+
+
+class RowsWritten(WriterCommitMessage):
+    """How many rows a task wrote."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+
+class TopicWriter(DataSourceArrowWriter):
+    """`df.write.format("barnabas").mode("append")`."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+        if overwrite:
+            raise ConfigError('a topic cannot be overwritten: use .mode("append")')
+        check_write_schema(schema, options.topic)
+        self._columns = _Columns.of(schema)
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsWritten:
+        return RowsWritten(asyncio.run(_write(self._options, self._columns, iterator)))
+
+
+class TopicStreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream.format("barnabas")`; in every output mode rows are appended."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+        check_write_schema(schema, options.topic)
+        self._columns = _Columns.of(schema)
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsWritten:
+        return RowsWritten(asyncio.run(_write(self._options, self._columns, iterator)))
+
+
+class _Columns(NamedTuple):
+    """Where the columns that are written stand in a row; -1: not there."""
+
+    value: int
+    key: int
+    topic: int
+    partition: int
+    headers: int
+
+    @classmethod
+    def of(cls, schema: StructType) -> _Columns:
+        names = [field.name.lower() for field in schema.fields]
+        return cls(*(names.index(name) if name in names else -1 for name in cls._fields))
+
+
+class _FirstFailure:
+    """Keeps the first error of any record, so that deliveries need not be kept until the end."""
+
+    def __init__(self) -> None:
+        self._error: BarnabasError | None = None
+
+    def watch(self, delivery: Delivery) -> None:
+        if delivery.index == 0:  # a batch's records share one outcome
+            delivery.add_done_callback(self._done)
+
+    def _done(self, delivery: Delivery) -> None:
+        self._error = self._error or delivery.exception()
+
+    def raise_it(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+async def _write(options: SinkOptions, columns: _Columns, batches: Iterator[pa.RecordBatch]) -> int:
+    """Send all rows; returns their number once every one is acknowledged."""
+    properties: dict[str, Any] = dict(options.client)
+    count = 0
+    failure = _FirstFailure()
+    async with Producer(properties.pop("bootstrap.servers"), **properties) as producer:
+        # Rows come from the JVM through a blocking iterator; in a thread it does not hold up
+        # what is on its way to the brokers.
+        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+            for record in _records(batch, columns, options.topic):
+                failure.watch(await producer.send_record(record))
+            count += batch.num_rows
+            failure.raise_it()
+        await producer.flush()
+        failure.raise_it()
+    return count
+
+
+def _records(
+    batch: pa.RecordBatch, columns: _Columns, topic: str | None
+) -> Iterator[ProducerRecord]:
+    """The rows as records. Raises `ConfigError` for a row that cannot be one."""
+    nothing = [None] * batch.num_rows
+
+    def cells(index: int, arrow_type: pa.DataType | None = None) -> list[Any]:
+        if index < 0:
+            return nothing
+        column = batch.column(index)
+        return list((column.cast(arrow_type) if arrow_type else column).to_pylist())
+
+    rows = zip(
+        cells(columns.value, pa.binary()),
+        cells(columns.key, pa.binary()),
+        nothing if topic else cells(columns.topic),
+        cells(columns.partition),
+        cells(columns.headers),
+        strict=True,
+    )
+    for value, key, row_topic, partition, headers in rows:
+        name = topic or row_topic
+        if name is None:
+            raise ConfigError("a row's topic is null: fill it in, or give the option topic")
+        yield ProducerRecord(name, value, key, partition, None, _headers(headers))
+
+
+def _headers(cells: list[dict[str, Any]] | None) -> tuple[tuple[str, bytes | None], ...]:
+    if not cells:
+        return ()
+    headers = tuple((cell["key"], cell["value"]) for cell in cells if cell is not None)
+    if any(key is None for key, _ in headers):
+        raise ConfigError("a header's key is null: a header needs a key")
+    return headers

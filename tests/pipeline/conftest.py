@@ -1,0 +1,35 @@
+"""One Spark session for all tests here: a start takes some five seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import foreign
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Two cores, UTC, no UI, two shuffle partitions; made as the pipeline makes its own."""
+    foreign.require_java()
+    from barnabas.pipeline.session import start_session
+
+    directory: Path = tmp_path_factory.mktemp("spark")
+    session = start_session(
+        "tests",
+        master="local[2]",
+        settings={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(directory / "warehouse"),
+            "spark.local.dir": str(directory / "local"),
+        },
+        log=directory / "spark.log",
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,148 @@
+"""`spark.read.format("barnabas")` (SP-1): by name alone, with the connector's schema."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from barnabas.broker.embedded import Broker
+from barnabas.client.batch import ProducerRecord
+from pyspark_barnabas.schema import arrow_schema, read_schema
+from tests.pipeline.topics import NOW_MS, create, numbered, send, send_records
+
+
+def read(spark: SparkSession, broker: Broker, **options: Any) -> DataFrame:
+    reader = spark.read.format("barnabas").options(**options)
+    return reader.option("kafka.bootstrap.servers", broker.bootstrap_servers).load()
+
+
+def texts(frame: DataFrame) -> list[str]:
+    rows = frame.orderBy("topic", "partition", "offset").selectExpr("cast(value as string)")
+    return [row[0] for row in rows.collect()]
+
+
+@pytest.mark.parametrize("include_headers", [False, True])
+def test_our_arrow_schema_is_what_spark_makes_of_the_columns(include_headers: bool) -> None:
+    ours = arrow_schema(include_headers)
+    assert ours.equals(to_arrow_schema(read_schema(include_headers), timezone="UTC"))
+
+
+def test_rows_have_the_connectors_columns(spark: SparkSession, broker: Broker) -> None:
+    create(broker, "columns", 2)
+    send_records(
+        broker,
+        [
+            ProducerRecord("columns", b"v", b"k", 1, NOW_MS, (("h", b"1"), ("h", None))),
+            ProducerRecord("columns", None, None, 1, NOW_MS + 1),
+        ],
+    )
+    frame = read(spark, broker, subscribe="columns", includeHeaders=True)
+    assert frame.schema.simpleString() == (
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,"
+        "timestamp:timestamp,timestampType:int,headers:array<struct<key:string,value:binary>>>"
+    )
+    full, empty = (row.asDict(recursive=True) for row in frame.orderBy("offset").collect())
+    at = full.pop("timestamp")
+    assert at.astimezone(datetime.UTC).timestamp() * 1000 == NOW_MS
+    assert full == {
+        "key": b"k",
+        "value": b"v",
+        "topic": "columns",
+        "partition": 1,
+        "offset": 0,
+        "timestampType": 0,
+        "headers": [{"key": "h", "value": b"1"}, {"key": "h", "value": None}],
+    }
+    assert (empty["key"], empty["value"], empty["headers"]) == (None, None, None)
+    assert "headers" not in read(spark, broker, subscribe="columns").columns
+
+
+def test_bounds(spark: SparkSession, broker: Broker) -> None:
+    create(broker, "bounds", 2)
+    send(broker, "bounds", numbered(0, 10), 0)
+    send(broker, "bounds", numbered(10, 20), 1)
+
+    def bounded(**options: object) -> list[str]:
+        given = {name: text if isinstance(text, str) else json.dumps(text)
+                 for name, text in options.items()}  # fmt: skip
+        return texts(read(spark, broker, subscribe="bounds", **given))
+
+    everything = [str(number) for number in range(20)]
+    assert bounded() == everything
+    assert bounded(
+        startingOffsets={"bounds": {"0": 8, "1": -2}}, endingOffsets={"bounds": {"0": -1, "1": 1}}
+    ) == ["8", "9", "10"]
+    assert bounded(startingTimestamp=str(NOW_MS + 2000), endingTimestamp=str(NOW_MS + 4000)) == [
+        "2",
+        "3",
+        "12",
+        "13",
+    ]
+    assert bounded(startingTimestamp=str(NOW_MS + 8500)) == ["9", "19"]
+    assert (
+        bounded(endingOffsetsByTimestamp={"bounds": {"0": NOW_MS, "1": NOW_MS + 10**9}})
+        == (everything[10:])
+    )
+
+
+def test_several_topics_and_patterns(spark: SparkSession, broker: Broker) -> None:
+    for name in ("many-a", "many-b", "many-c"):
+        send(broker, create(broker, name), [name.encode()])
+    assert texts(read(spark, broker, subscribe="many-a,many-c")) == ["many-a", "many-c"]
+    assert texts(read(spark, broker, subscribePattern="many-[bc]")) == ["many-b", "many-c"]
+    assert texts(read(spark, broker, subscribePattern="many")) == [], "the whole name must match"
+    assert texts(read(spark, broker, assign='{"many-b": [0]}')) == ["many-b"]
+
+
+def test_ranges_become_tasks(spark: SparkSession, broker: Broker) -> None:
+    create(broker, "tasks")
+    send(broker, "tasks", numbered(0, 1000))
+    frame = read(spark, broker, subscribe="tasks", minPartitions=4)
+    assert frame.rdd.getNumPartitions() == 4
+    assert texts(frame) == [str(number) for number in range(1000)]
+    assert read(spark, broker, subscribe="tasks").limit(3).count() == 3, "a reader left early"
+    assert texts(read(spark, broker, subscribe="tasks"))[-1] == "999"
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_codecs(spark: SparkSession, broker: Broker, codec: str) -> None:
+    create(broker, f"codec-{codec}", configs={"compression.type": codec})
+    send(broker, f"codec-{codec}", numbered(0, 300))
+    assert len(texts(read(spark, broker, subscribe=f"codec-{codec}"))) == 300
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"subscribe": "x", "maxOffsetPerTrigger": 5}, "did you mean maxOffsetsPerTrigger"),
+        ({}, "nothing says what to read"),
+        ({"subscribe": "x", "kafka.bootstrap.servers": "nowhere"}, "'nowhere' is not HOST:PORT"),
+    ],
+)
+def test_wrong_options_show_at_load(
+    spark: SparkSession, broker: Broker, options: dict[str, Any], message: str
+) -> None:
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, **options}
+    with pytest.raises(PySparkException, match=message):
+        spark.read.format("barnabas").options(**given).load()
+
+
+def test_what_is_wrong_with_a_batch_shows_when_it_is_planned(
+    spark: SparkSession, broker: Broker
+) -> None:
+    create(broker, "present")
+    with pytest.raises(PySparkException, match="startingOffsets=latest would read nothing"):
+        read(spark, broker, subscribe="present", startingOffsets="latest").count()
+    with pytest.raises(PySparkException, match="absent not found: create the topic first"):
+        read(spark, broker, subscribe="absent").count()
+    schema = StructType.fromDDL("value string")
+    reader = spark.read.format("barnabas").schema(schema).option("subscribe", "present")
+    with pytest.raises(PySparkException, match="takes no other"):
+        reader.option("bootstrap.servers", broker.bootstrap_servers).load().count()

@@ -34,7 +34,7 @@ from barnabas.records.batch import (
 from barnabas.records.compression import NONE, compress, decompress
 from barnabas.records.crc32c import Buffer
 from barnabas.records.legacy import iterate_messages
-from barnabas.records.varint import append_varint, read_varint
+from barnabas.records.varint import append_varint, finish_varint, read_varint
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -214,62 +214,51 @@ def records_of(
 def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
     """Decode `record_count` records that must fill `data`.
 
-    The varints that are nearly always one byte are read in place: a call costs more than all else
-    here. A slice beyond the end is short and raises nothing, but then the position cannot meet the
-    record's end, and that is checked once per record.
+    Nearly every varint is one byte, so the first byte is read in place: a call costs more than all
+    else here. A slice beyond the end is short and raises nothing, but then the position cannot meet
+    the record's end, and that is checked once per record.
     """
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
     stamped = header.has_log_append_time
     kind = LOG_APPEND_TIME_TYPE if stamped else CREATE_TIME
-    max_timestamp = header.max_timestamp
     total = len(data)
     at = 0
     for _ in range(header.record_count):
-        size, at = read_varint(data, at)
-        end = at + size
+        raw, at = data[at], at + 1
+        if raw >= 0x80:
+            raw, at = finish_varint(data, at, raw)
+        end = at + ((raw >> 1) ^ -(raw & 1))
         if not at < end <= total:
-            raise CorruptData(f"a record of {size} bytes in {total - at}")
-        timestamp, at = read_varint(data, at + 1)
-        offset, at = read_varint(data, at)
-        byte = data[at]
-        if byte < 0x80 and not byte & 1:
-            size, at = byte >> 1, at + 1
-        else:
-            size, at = read_varint(data, at)
-        if size < 0:
-            key = None
-        else:
-            key = data[at : at + size]
-            at += size
-        byte = data[at]
-        if byte < 0x80 and not byte & 1:
-            size, at = byte >> 1, at + 1
-        else:
-            size, at = read_varint(data, at)
-        if size < 0:
-            value = None
-        else:
-            value = data[at : at + size]
-            at += size
+            raise CorruptData(f"a record reaches from byte {at} to {end} of {total}")
+        raw, at = data[at + 1], at + 2
+        if raw >= 0x80:
+            raw, at = finish_varint(data, at, raw)
+        timestamp = base_timestamp + ((raw >> 1) ^ -(raw & 1))
+        raw, at = data[at], at + 1
+        if raw >= 0x80:
+            raw, at = finish_varint(data, at, raw)
+        offset = base_offset + ((raw >> 1) ^ -(raw & 1))
+        raw, at = data[at], at + 1
+        if raw >= 0x80:
+            raw, at = finish_varint(data, at, raw)
+        key = None if raw & 1 else data[at : at + (raw >> 1)]
+        at += 0 if raw & 1 else raw >> 1
+        raw, at = data[at], at + 1
+        if raw >= 0x80:
+            raw, at = finish_varint(data, at, raw)
+        value = None if raw & 1 else data[at : at + (raw >> 1)]
+        at += 0 if raw & 1 else raw >> 1
         headers: tuple[tuple[str, bytes | None], ...] = ()
         if data[at]:
             headers, at = _headers(data, at)
         else:
             at += 1
         if at != end:
-            raise CorruptData(f"the record at offset {base_offset + offset} does not fill its size")
-        yield _new_record(
-            Record,
-            (
-                base_offset + offset,
-                max_timestamp if stamped else base_timestamp + timestamp,
-                key,
-                value,
-                headers,
-                kind,
-            ),
-        )
+            raise CorruptData(f"the record at offset {offset} does not fill its size")
+        if stamped:
+            timestamp = header.max_timestamp
+        yield _new_record(Record, (offset, timestamp, key, value, headers, kind))
     if at != total:
         raise CorruptData(f"the batch at offset {base_offset} has bytes behind its records")
 

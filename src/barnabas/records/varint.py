@@ -14,13 +14,26 @@ _MAX_SHIFT = 63  # ten bytes hold 64 bits
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
     """The number at `position` and the position after it; IndexError beyond the end."""
-    shift = raw = 0
+    raw = data[position]
+    position += 1
+    if raw >= 0x80:
+        raw, position = finish_varint(data, position, raw)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def finish_varint(data: Buffer, position: int, raw: int) -> tuple[int, int]:
+    """For a loop that read the first byte itself and found its top bit set.
+
+    The number *before* the zigzag is undone, and the position after it.
+    """
+    shift = 7
+    raw &= 0x7F
     while True:
         byte = data[position]
         position += 1
         raw |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (raw >> 1) ^ -(raw & 1), position
+            return raw, position
         shift += 7
         if shift > _MAX_SHIFT:
             raise CorruptData("a varint is longer than ten bytes")

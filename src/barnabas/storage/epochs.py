@@ -101,9 +101,10 @@ class LeaderEpochs:
 
     def save(self) -> None:
         """Write the file. A replacement must not be lost together with what it replaces, so it is
-        made durable; before the first `flush` there is nothing to lose, and creating a partition
-        need not wait for the disk.
+        made durable; where there is nothing to lose, in a log that was never flushed or has no
+        epoch, it need not be, and partitions are made and opened without waiting for the disk.
         """
+        self._fresh = self._fresh or not self._entries
         entries = encode_entries((entry.epoch, entry.start_offset) for entry in self._entries)
         replace_file(self._files, self._path, entries, sync=not self._fresh)
 

@@ -52,7 +52,7 @@ def _finish_swaps(files: Files, directory: Path) -> None:
                 # The log last, for a repetition finds by it what is to be removed.
                 for suffix in (".txnindex", ".timeindex", ".index", LOG_SUFFIX):
                     files.remove(directory / (name.removesuffix(LOG_SUFFIX) + suffix))
-    for name in sorted(swaps, key=lambda name: name in logs):  # again the logs last
+    for name in swaps:
         files.replace(directory / name, directory / name.removesuffix(SWAP))
 
 

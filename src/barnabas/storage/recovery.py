@@ -13,6 +13,7 @@ for a cut segment looks whole.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +41,8 @@ from barnabas.storage.segment import (
 from barnabas.storage.snapshot import SUFFIX as SNAPSHOT_SUFFIX
 from barnabas.storage.snapshot import decode_snapshot, snapshot_path, write_snapshot
 from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
 
@@ -196,6 +199,13 @@ class _Opening:
                 continue
             end = self._rebuild(segment)
             if end < segment.size_bytes:
+                _log.warning(
+                    "%s is not whole from byte %d on: cutting %d bytes and %d later segments",
+                    segment.path(LOG_SUFFIX),
+                    end,
+                    segment.size_bytes - end,
+                    len(self.segments) - i - 1,
+                )
                 self._remove_from(i + 1)
                 segment.cut(end)
                 break

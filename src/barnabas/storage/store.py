@@ -28,6 +28,8 @@ from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import Start, open_log
 from barnabas.types import TopicPartition
 
+OffsetOf = Callable[[TopicPartition], int | None]
+
 
 class LogStore:
     """The logs by partition. Everything is synchronous; what waits for a disk says so."""
@@ -157,37 +159,56 @@ class LogStore:
 
     def checkpoint_recovery_points(self) -> None:
         """Write up to where each log is durable, and where it begins. Waits for the disk."""
-        logs = self._logs
-        self._checkpoint(RECOVERY_POINTS, lambda name: logs[name].recovery_point)
-        self._checkpoint(LOG_STARTS, lambda name: _own_start(logs[name]))
+        self._checkpoint(RECOVERY_POINTS, self._recovery_point)
+        self._checkpoint(LOG_STARTS, self._log_start)
 
-    def _checkpoint(self, file: str, offset_of: Callable[[TopicPartition], int | None]) -> None:
+    def _checkpoint(self, file: str, offset_of: OffsetOf) -> None:
         for directory in self._directories:
-            offsets = {
-                name: offset
-                for name, home in list(self._homes.items())
-                if home is directory and (offset := offset_of(name)) is not None
-            }
-            directory.write_checkpoint(file, offsets)
+            self._checkpoint_in(directory, file, offset_of)
+
+    def _checkpoint_in(self, directory: LogDirectory, file: str, offset_of: OffsetOf) -> None:
+        offsets = {
+            name: offset
+            for name in self._names_in(directory)
+            if (offset := offset_of(name)) is not None
+        }
+        directory.write_checkpoint(file, offsets)
+
+    def _names_in(self, directory: LogDirectory) -> list[TopicPartition]:
+        return [name for name, home in list(self._homes.items()) if home is directory]
+
+    def _recovery_point(self, name: TopicPartition) -> int | None:
+        log = self._logs.get(name)
+        return None if log is None else log.recovery_point
+
+    def _log_start(self, name: TopicPartition) -> int | None:
+        """The log start, if the first segment's name does not say it."""
+        log = self._logs.get(name)
+        if log is None or log.log_start_offset <= log.segments[0].base_offset:
+            return None
+        return log.log_start_offset
 
     def close(self) -> None:
-        """A clean stop; the high watermarks have been checkpointed before. OSError comes last,
-        when all that could be closed is closed."""
+        """A clean stop; the high watermarks have been checkpointed before.
+
+        What can be closed is closed, and a directory that can be left clean is left so; then the
+        first OSError is raised, if there was one.
+        """
         failures: list[OSError] = []
-        dirty: set[int] = set()
-        for name, log in self._logs.items():
-            try:
-                log.close()
-            except OSError as error:
-                failures.append(error)
-                dirty.add(id(self._homes[name]))
-        try:
-            self.checkpoint_recovery_points()
-            for directory in self._directories:
-                if id(directory) not in dirty:
+        for directory in self._directories:
+            before = len(failures)
+            for name in self._names_in(directory):
+                try:
+                    self._logs[name].close()
+                except OSError as error:
+                    failures.append(error)
+            if len(failures) == before:
+                try:
+                    self._checkpoint_in(directory, RECOVERY_POINTS, self._recovery_point)
+                    self._checkpoint_in(directory, LOG_STARTS, self._log_start)
                     directory.mark_clean()
-        except OSError as error:
-            failures.append(error)
+                except OSError as error:
+                    failures.append(error)
         self._release()
         if failures:
             raise failures[0]
@@ -199,9 +220,3 @@ class LogStore:
         for directory in self._directories:
             directory.release()
         self._directories.clear()
-
-
-def _own_start(log: Log) -> int | None:
-    """The log start, if the first segment's name does not say it."""
-    start = log.log_start_offset
-    return start if start > log.segments[0].base_offset else None

@@ -86,6 +86,7 @@ def test_a_wrong_checksum_is_noticed_unless_nobody_asks() -> None:
         (b"\xff" * 20, 1),  # a varint without an end
         (b"\x0b\x00\x00\x00\x01\x01\x00", 1),  # a negative length
         (b"\x0c\x00\x00\x00\x01\x01\x00", -1),
+        (b"\x0e\x00\x00\x00\x01\x01\x00\x0c\x00\x00\x02\x01\x01\x00", 2),  # one is too long
     ],
 )
 def test_records_that_cannot_be_are_corrupt_data(body: bytes, count: int) -> None:

@@ -1,0 +1,191 @@
+"""The process dies between any two calls on the disk; what it had acknowledged is there (ST-8).
+
+A disk that raises at the n-th change stands for `kill -9`: what was written stays written, nothing
+more comes. Every n is tried, for a whole life of a store and for the recovery after it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from barnabas.config import LogConfig
+from barnabas.records.record import iterate_records
+from barnabas.storage.files import Bytes, File
+from barnabas.storage.store import LogStore
+from barnabas.types import TopicPartition
+from tests.unit.storage.disk import QuickFiles, append, batch, read
+
+NAME = TopicPartition("t", 0)
+CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=50)
+
+
+class Killed(BaseException):
+    """Not an Exception: nobody may handle it."""
+
+
+class DyingFiles(QuickFiles):
+    """Lets `left` changes happen."""
+
+    __slots__ = ("changes", "left")
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.changes = 0
+
+    def _change(self) -> None:
+        if self.changes == self.left:
+            raise Killed
+        self.changes += 1
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        if create and not path.exists():
+            self._change()
+        return _DyingFile(self, super().open(path, create=create))
+
+    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
+        self._change()
+        super().write(path, b"")
+        self._change()
+        super().write(path, data)
+
+    def replace(self, source: Path, target: Path) -> None:
+        self._change()
+        super().replace(source, target)
+
+    def remove(self, path: Path) -> None:
+        if path.exists():
+            self._change()
+            super().remove(path)
+
+    def make_directory(self, path: Path) -> None:
+        if not path.exists():
+            self._change()
+            super().make_directory(path)
+
+    def remove_directory(self, path: Path) -> None:
+        for entry in self.list(path):
+            self.remove(path / entry.name)
+        self._change()
+        super().remove_directory(path)
+
+
+class _DyingFile:
+    def __init__(self, disk: DyingFiles, file: File) -> None:
+        self._disk = disk
+        self._file = file
+        self.acquire, self.release, self.fileno = file.acquire, file.release, file.fileno
+        self.size, self.pread = file.size, file.pread
+
+    def write(self, position: int, data: Bytes) -> None:
+        self._disk._change()
+        half = len(data) // 2
+        self._file.write(position, memoryview(data)[:half])
+        self._disk._change()
+        self._file.write(position + half, memoryview(data)[half:])
+
+    def truncate(self, size: int) -> None:
+        self._disk._change()
+        self._file.truncate(size)
+
+
+def _open(files: QuickFiles, directory: Path) -> LogStore:
+    return LogStore.open(files, [directory], config=CONFIG, broker_id=0, now_ms=0)
+
+
+def _live(files: QuickFiles, directory: Path, acknowledged: list[int]) -> None:
+    """A store's life: made, written, rolled, checkpointed, stopped in order, and a second time."""
+    for _ in range(2):
+        store = _open(files, directory)
+        try:
+            store.set_cluster_id("a" * 22)
+            log = store.logs.get(NAME) or store.create(NAME, bytes(range(16)), CONFIG)
+            log.assign_leader_epoch(len(acknowledged))
+            for _ in range(5):
+                sequence = len(acknowledged)
+                append(log, batch(1, 100, producer=(9, 0, sequence)), epoch=log.epochs.latest)
+                acknowledged.append(sequence)
+                if sequence % 3 == 1:
+                    for flush in log.take_unflushed():
+                        flush()
+                    store.checkpoint_recovery_points()
+                    store.checkpoint_high_watermarks({NAME: log.log_end_offset})
+            store.close()
+        finally:
+            store._release()
+
+
+def _check(directory: Path, acknowledged: list[int]) -> None:
+    store = _open(QuickFiles(), directory)
+    try:
+        log = store.logs.get(NAME)
+        if log is None:
+            assert acknowledged == []
+            return
+        end = log.log_end_offset
+        # What was being written when it died may be there too.
+        assert len(acknowledged) <= end <= len(acknowledged) + 1
+        assert [record.offset for record in iterate_records(read(log, 0))] == list(range(end))
+        for offset in range(end):
+            assert next(iterate_records(read(log, offset, max_bytes=1))).offset == offset
+        assert store.high_watermarks.get(NAME, 0) <= end
+        if end:
+            again = append(log, batch(1, 100, producer=(9, 0, end - 1)))
+            assert (again.is_duplicate, again.base_offset) == (True, end - 1)
+        assert append(log, batch(1, 100, producer=(9, 0, end))).base_offset == end
+    finally:
+        store.close()
+
+
+def _changes(directory: Path) -> int:
+    files = DyingFiles(left=10**9)
+    _live(files, directory, [])
+    return files.changes
+
+
+def test_st_8_a_store_dies_at_any_moment_of_its_life(tmp_path: Path) -> None:
+    total = _changes(tmp_path / "whole")
+    assert total > 100
+    for left in range(total):
+        directory = tmp_path / str(left)
+        acknowledged: list[int] = []
+        try:
+            _live(DyingFiles(left), directory, acknowledged)
+        except Killed:
+            _check(directory, acknowledged)
+        else:
+            raise AssertionError("it was not killed")
+        shutil.rmtree(directory)
+
+
+def test_st_8_recovery_dies_at_any_moment_and_is_repeated(tmp_path: Path) -> None:
+    """Three segments, the second with a bad batch: everything behind it must stay away."""
+    origin = tmp_path / "origin"
+    _live(QuickFiles(), origin, [])
+    (origin / ".kafka_cleanshutdown").unlink()
+    (origin / "recovery-point-offset-checkpoint").unlink()
+    log_files = sorted((origin / "t-0").glob("*.log"))
+    assert len(log_files) >= 4
+    raw = bytearray(log_files[1].read_bytes())
+    raw[-1] ^= 1
+    log_files[1].write_bytes(raw)
+
+    def end_after_recovery(files: QuickFiles, directory: Path) -> int:
+        store = _open(files, directory)
+        end = store.logs[NAME].log_end_offset
+        store._release()
+        return end
+
+    shutil.copytree(origin, tmp_path / "whole")
+    counting = DyingFiles(left=10**9)
+    end = end_after_recovery(counting, tmp_path / "whole")
+    assert counting.changes > 5
+    for left in range(counting.changes):
+        directory = tmp_path / str(left)
+        shutil.copytree(origin, directory)
+        try:
+            end_after_recovery(DyingFiles(left), directory)
+        except Killed:
+            assert end_after_recovery(QuickFiles(), directory) == end, left
+        _check(directory, list(range(end)))
+        shutil.rmtree(directory)

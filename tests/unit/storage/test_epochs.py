@@ -1,0 +1,108 @@
+"""Leader epochs and their offsets (KIP-101, KIP-279)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import CorruptData
+from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.files import OsFiles
+from tests.unit.storage.disk import WatchedFiles
+
+
+def _epochs(directory: Path, *entries: tuple[int, int]) -> LeaderEpochs:
+    epochs = LeaderEpochs(OsFiles(), directory)
+    for entry in entries:
+        epochs.assign(*entry)
+    return epochs
+
+
+def _text(directory: Path) -> str:
+    return (directory / "leader-epoch-checkpoint").read_text()
+
+
+def test_st_1_the_file_has_kafkas_bytes(tmp_path: Path) -> None:
+    _epochs(tmp_path, (0, 0), (4, 22), (6, 25))
+    assert _text(tmp_path) == "0\n3\n0 0\n4 22\n6 25\n"
+    assert list(LeaderEpochs(OsFiles(), tmp_path).entries) == [(0, 0), (4, 22), (6, 25)]
+
+
+def test_an_epoch_without_records_gives_way(tmp_path: Path) -> None:
+    epochs = _epochs(tmp_path, (0, 0), (1, 10), (2, 10))
+    assert list(epochs.entries) == [(0, 0), (2, 10)]
+
+
+def test_an_assignment_removes_what_contradicts_it(tmp_path: Path) -> None:
+    epochs = _epochs(tmp_path, (0, 0), (3, 10), (5, 20))
+    epochs.assign(4, 15)
+    assert list(epochs.entries) == [(0, 0), (3, 10), (4, 15)]
+
+
+def test_the_latest_epoch_keeps_its_start(tmp_path: Path) -> None:
+    epochs = _epochs(tmp_path, (2, 10), (2, 17))
+    assert list(epochs.entries) == [(2, 10)]
+    assert epochs.latest == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (-1, (-1, -1)),
+        (0, (0, 5)),  # older than all: ends where they begin
+        (1, (1, 10)),
+        (2, (1, 10)),  # never led: the one before answers
+        (3, (3, 20)),
+        (6, (6, 99)),  # the current one ends at the log end
+        (7, (-1, -1)),
+    ],
+)
+def test_end_offsets_are_kafkas(tmp_path: Path, asked: int, answer: tuple[int, int]) -> None:
+    epochs = _epochs(tmp_path, (1, 5), (3, 10), (6, 20))
+    assert epochs.end_offset_for(asked, log_end_offset=99) == answer
+
+
+def test_the_epoch_of_an_offset(tmp_path: Path) -> None:
+    epochs = _epochs(tmp_path, (1, 5), (3, 10))
+    assert [epochs.epoch_at(offset) for offset in (4, 5, 9, 10, 99)] == [-1, 1, 1, 3, 3]
+
+
+def test_truncation_follows_the_log(tmp_path: Path) -> None:
+    epochs = _epochs(tmp_path, (1, 5), (3, 10), (6, 20))
+    epochs.truncate_from_end(20)
+    assert list(epochs.entries) == [(1, 5), (3, 10)]
+    epochs.truncate_from_start(7)
+    assert list(epochs.entries) == [(1, 7), (3, 10)]
+    epochs.truncate_from_start(30)
+    assert list(epochs.entries) == [(3, 30)]
+    assert _text(tmp_path) == "0\n1\n3 30\n"
+    epochs.truncate_from_end(0)
+    assert _text(tmp_path) == "0\n0\n"
+
+
+@pytest.mark.parametrize("text", ["1\n0\n", "0\n2\n0 0\n", "0\n1\n0\n", "0\n1\na b\n", "0\n"])
+def test_a_malformed_file_is_corrupt_data(tmp_path: Path, text: str) -> None:
+    (tmp_path / "leader-epoch-checkpoint").write_text(text)
+    with pytest.raises(CorruptData, match="leader-epoch-checkpoint"):
+        LeaderEpochs(OsFiles(), tmp_path)
+
+
+def test_an_empty_file_has_no_epochs(tmp_path: Path) -> None:
+    (tmp_path / "leader-epoch-checkpoint").write_text("")
+    assert LeaderEpochs(OsFiles(), tmp_path).latest == -1
+
+
+def test_the_first_epoch_waits_for_the_flush_and_later_ones_for_the_disk(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    epochs = LeaderEpochs(files, tmp_path)
+    epochs.assign(0, 0)
+    assert files.synced == []
+    epochs.flush()
+    assert files.synced == ["leader-epoch-checkpoint"]
+    epochs.flush()
+    epochs.assign(1, 5)
+    assert files.synced == ["leader-epoch-checkpoint", tmp_path.name]
+    epochs.truncate_from_end(0)
+    epochs.assign(2, 0)
+    assert len(files.synced) == 2

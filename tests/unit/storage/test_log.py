@@ -1,0 +1,423 @@
+"""The log: appends, rolling, reads, times, and what a failing disk leaves."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from barnabas.config import LogConfig
+from barnabas.errors import OffsetOutOfRange, OutOfOrderSequenceNumber
+from barnabas.records.batch import iterate_batches
+from barnabas.records.record import iterate_records
+from barnabas.storage.log import Log
+from tests.unit.storage.disk import (
+    CRASHED,
+    T0,
+    WatchedFiles,
+    append,
+    batch,
+    open_at,
+    read,
+    records,
+)
+
+SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
+
+
+def _bases(log: Log) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def _offsets(raw: bytes) -> list[int]:
+    return [header.base_offset for _, header in iterate_batches(raw)]
+
+
+# --- append --------------------------------------------------------------------------------------
+
+
+def test_st_5_batches_get_consecutive_offsets_and_the_leaders_epoch(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    first = append(log, batch(3), epoch=5)
+    second = append(log, batch(2), epoch=5)
+    assert (first.base_offset, first.last_offset, first.is_duplicate) == (0, 2, False)
+    assert (second.base_offset, second.last_offset, second.size_bytes) == (3, 4, len(batch(2)))
+    headers = [header for _, header in iterate_batches(read(log, 0))]
+    assert [(h.base_offset, h.partition_leader_epoch) for h in headers] == [(0, 5), (3, 5)]
+    assert list(log.epochs.entries) == [(5, 0)]
+    assert log.log_end_offset == 5
+    assert log.size_bytes == len(batch(3)) + len(batch(2))
+
+
+def test_an_append_is_one_write(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    log = open_at(tmp_path, files=files)
+    sizes = [append(log, batch(count)).size_bytes for count in (1, 2, 3)]
+    assert files.written == [
+        (f"{0:020}.log", 0, sizes[0]),
+        (f"{0:020}.log", sizes[0], sizes[1]),
+        (f"{0:020}.log", sizes[0] + sizes[1], sizes[2]),
+    ]
+
+
+def test_log_append_time_is_stamped(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(message_timestamp_type="LogAppendTime"))
+    result = append(log, batch(2, timestamp=5), now_ms=777)
+    assert result.log_append_time_ms == 777
+    assert [record.timestamp for record in records(log)] == [777, 777]
+    found = log.max_timestamp_offset()
+    assert found is not None and (found.timestamp, found.offset) == (777, 0)
+
+
+def test_the_configuration_may_change_while_the_log_is_open(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    log.config = LogConfig(message_timestamp_type="LogAppendTime")
+    assert append(log, batch(), now_ms=9).log_append_time_ms == 9
+    assert log.config.message_timestamp_type == "LogAppendTime"
+
+
+def test_pr_6_a_repetition_is_answered_and_not_written(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    append(log, batch(3, producer=(9, 0, 0)))
+    append(log, batch(1))
+    again = append(log, batch(3, producer=(9, 0, 0)))
+    assert (again.base_offset, again.last_offset, again.is_duplicate) == (0, 2, True)
+    assert (log.log_end_offset, again.size_bytes) == (4, 0)
+    with pytest.raises(OutOfOrderSequenceNumber):
+        append(log, batch(3, producer=(9, 0, 4)))
+    assert append(log, batch(1, producer=(9, 0, 3))).base_offset == 4
+
+
+def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    log = open_at(tmp_path, files=files)
+    append(log, batch(2, producer=(9, 0, 0)))
+    before = log.size_bytes
+    files.room_bytes = 50
+    with pytest.raises(OSError, match="No space left"):
+        append(log, batch(4, producer=(9, 0, 2)))
+    assert (log.log_end_offset, log.size_bytes) == (2, before)
+    files.room_bytes = None
+    assert append(log, batch(1, producer=(9, 0, 2))).base_offset == 2
+    assert len(records(log)) == 3
+    log.close()
+    assert (tmp_path / f"{0:020}.log").stat().st_size == log.size_bytes
+
+
+# --- rolling (ST-2) ------------------------------------------------------------------------------
+
+
+def test_st_2_a_segment_rolls_by_size_and_is_named_by_its_first_offset(tmp_path: Path) -> None:
+    log = open_at(tmp_path, SMALL)
+    for _ in range(20):
+        append(log, batch(3, 50))
+    sizes = [segment.size_bytes for segment in log.segments]
+    assert max(sizes) <= 1000
+    assert sizes[0] + len(batch(3, 50)) > 1000
+    assert _bases(log) == [0, 12, 24, 36, 48]
+    log.close()
+    names = sorted(path.name for path in tmp_path.glob("*.log"))
+    assert names == [f"{base:020}.log" for base in (0, 12, 24, 36, 48)]
+
+
+def test_st_2_a_segment_may_be_filled_to_its_last_byte(tmp_path: Path) -> None:
+    size = len(batch(3, 50))
+    log = open_at(tmp_path, LogConfig(segment_bytes=4 * size))
+    for _ in range(9):
+        append(log, batch(3, 50))
+    assert [segment.size_bytes for segment in log.segments] == [4 * size, 4 * size, size]
+
+
+def test_st_2_a_segment_rolls_by_the_time_of_records(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(segment_ms=1000))
+    for timestamp in (T0, T0 + 1000, T0 + 1001, T0 + 500, T0 + 2002):
+        append(log, batch(timestamp=timestamp))
+    assert _bases(log) == [0, 2, 4]
+
+
+def test_st_2_without_times_the_clock_counts(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(segment_ms=1000))
+    for now_ms in (T0, T0 + 500, T0 + 1500, T0 + 1501):
+        append(log, batch(timestamp=-1), now_ms=now_ms)
+    assert _bases(log) == [0, 3]
+
+
+def test_st_2_a_segment_rolls_when_an_index_is_full(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(index_interval_bytes=0, segment_index_bytes=60))
+    for i in range(12):
+        append(log, batch(timestamp=T0 + i))
+    # Five slots of the time index, the last of which is kept for closing; the first batch has none.
+    assert _bases(log) == [0, 5, 10]
+    log.close()
+    sizes = [path.stat().st_size for path in sorted(tmp_path.glob("*.timeindex"))]
+    assert sizes == [12 * 4, 12 * 4, 12 * 1]
+
+
+def test_segments_of_a_topic_do_not_roll_all_at_once(tmp_path: Path) -> None:
+    ends = set()
+    for run in range(10):
+        (tmp_path / str(run)).mkdir()
+        log = open_at(tmp_path / str(run), LogConfig(segment_ms=1000, segment_jitter_ms=900))
+        append(log, batch(timestamp=T0))
+        segment = log.segments[0]
+        segment.base_offset = run  # as of another partition
+        waited = next(ms for ms in range(1100) if log._is_full_or_old(segment, T0 + ms, T0))
+        assert 100 <= waited <= 1001
+        ends.add(waited)
+    assert len(ends) > 5
+
+
+def test_pr_6_a_roll_keeps_the_producers(tmp_path: Path) -> None:
+    log = open_at(tmp_path, SMALL)
+    for i in range(20):
+        append(log, batch(1, 100, producer=(9, 0, i)))
+    assert len(log.segments) > 2
+    assert {path.name for path in tmp_path.glob("*.snapshot")} == {
+        f"{base:020}.snapshot" for base in _bases(log)[1:]
+    }
+
+
+# --- read (ST-3, ST-5) ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Log:
+    """Hundred batches of two records in many segments."""
+    log = open_at(tmp_path, SMALL)
+    for i in range(100):
+        append(log, batch(2, 30, timestamp=T0 + i))
+    return log
+
+
+def test_st_3_a_read_begins_with_the_batch_that_holds_the_offset(filled: Log) -> None:
+    for offset in range(200):
+        raw = read(filled, offset, max_bytes=1)
+        assert _offsets(raw) == [offset // 2 * 2]
+
+
+def test_st_3_offset_88_is_found_by_scanning_from_the_index_entry(tmp_path: Path) -> None:
+    """ST-3's example: the entry {54, 4190} is the greatest at or below 88."""
+    log = open_at(tmp_path, LogConfig(index_interval_bytes=4100))
+    append(log, batch(48, 70))  # offsets 0 to 47
+    room = 4190 - log.size_bytes
+    filler = next(each for n in range(room) if len(each := batch(1, n)) == room)
+    append(log, filler)
+    assert (log.log_end_offset, log.size_bytes) == (49, 4190)
+    append(log, batch(6))  # offsets 49 to 54 from byte 4190
+    for _ in range(40):
+        append(log, batch(1))
+    segment = log.segments[0]
+    assert list(map(segment.offset_index.__getitem__, range(len(segment.offset_index)))) == [
+        (54, 4190)
+    ]
+    assert segment.index_position(88) == 4190
+    assert segment.index_position(53) == 0
+    log.close()
+    assert next(iterate_records(read(open_at(tmp_path), 88))).offset == 88
+
+
+def test_a_read_ends_below_the_end_offset(filled: Log) -> None:
+    for end in range(0, 200, 2):
+        expected = list(range(0, end, 2))
+        assert _offsets(read(filled, 0, end_offset=end)) == expected
+    assert read(filled, 10, end_offset=10) == b""
+    assert read(filled, 12, end_offset=10) == b""
+
+
+def test_a_read_takes_whole_batches_up_to_its_size(filled: Log) -> None:
+    size = len(batch(2, 30))
+    for wanted in (1, size - 1, size, size + 1, 5 * size - 1, 5 * size, 12 * size + 7, 99 * size):
+        raw = read(filled, 20, max_bytes=wanted)
+        assert len(raw) == max(1, min(90, wanted // size)) * size
+        assert _offsets(raw)[0] == 20
+
+
+def test_a_read_of_exactly_its_size_needs_no_index(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    sizes = {append(log, batch(2, 30)).size_bytes for _ in range(10)}
+    size = sizes.pop()
+    assert len(log.segments[0].offset_index) == 0
+    for count in range(1, 11):
+        assert len(read(log, 0, max_bytes=count * size)) == count * size
+        assert len(read(log, 0, max_bytes=count * size - 1)) == max(1, count - 1) * size
+
+
+def test_at_least_one_batch_is_given_only_if_asked(filled: Log) -> None:
+    assert filled.read(0, 10, 200, at_least_one_batch=False) == []
+    assert filled.read(0, 0, 200, at_least_one_batch=False) == []
+    (only,) = filled.read(0, 0, 200)
+    assert only.size == len(batch(2, 30))
+    only.release()
+
+
+def test_a_read_outside_of_the_log_is_refused(filled: Log) -> None:
+    for offset in (-1, 201, 10**9):
+        with pytest.raises(OffsetOutOfRange, match="0 to 200"):
+            filled.read(offset, 100, 200)
+    assert filled.read(200, 100, 200) == []
+
+
+def test_slices_outlive_the_files(filled: Log) -> None:
+    """A closed descriptor's number is reused; a slice keeps its own open."""
+    slices = filled.read(0, 10**6, 200)
+    filled.release()
+    filled.abandon()
+    for path in filled.directory.iterdir():
+        path.unlink()
+    raw = b"".join(each.read() for each in slices)
+    assert _offsets(raw) == list(range(0, 200, 2))
+    for each in slices:
+        each.release()
+
+
+def test_readers_of_old_segments_do_not_keep_them_open(filled: Log) -> None:
+    def open_files() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    filled.release()
+    before = open_files()
+    for offset in range(200):
+        read(filled, offset, max_bytes=100)
+    assert open_files() - before <= 3 * 3
+    filled.offset_for_timestamp(T0 + 50, 200)
+    filled.max_timestamp_offset()
+    assert open_files() - before <= 3 * 3
+    filled.release()
+    assert open_files() == before
+
+
+def test_a_follower_of_the_log_pays_no_read(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    log = open_at(tmp_path, files=files)
+    for i in range(50):
+        append(log, batch(3))
+        slices = log.read(3 * i, 10**6, log.log_end_offset)
+        assert [each.size for each in slices] == [len(batch(3))]
+        for each in slices:
+            each.release()
+    assert files.bytes_read.get(f"{0:020}.log", 0) == 0
+
+
+def test_a_cold_read_touches_only_what_is_near(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    log = open_at(tmp_path, files=files)
+    for _ in range(4000):
+        append(log, batch(1, 200))
+    files.bytes_read.clear()
+    for each in log.read(1717, 100_000, log.log_end_offset):
+        each.release()
+    assert files.bytes_read[f"{0:020}.log"] < 6 * 4096
+
+
+# --- times (ST-4) --------------------------------------------------------------------------------
+
+
+def test_st_4_the_first_record_that_is_not_older(filled: Log) -> None:
+    for ms in range(100):
+        found = filled.offset_for_timestamp(T0 + ms, 200)
+        assert found is not None
+        assert (found.offset, found.timestamp) == (2 * ms, T0 + ms)
+    assert filled.offset_for_timestamp(T0 + 100, 200) is None
+    first = filled.offset_for_timestamp(0, 200)
+    assert first is not None and first.offset == 0
+
+
+def test_st_4_not_beyond_the_end_that_a_reader_may_see(filled: Log) -> None:
+    assert filled.offset_for_timestamp(T0 + 50, 100) is None
+    assert filled.offset_for_timestamp(T0 + 49, 100) is not None
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_st_4_inside_of_a_compressed_batch(tmp_path: Path, codec: int) -> None:
+    log = open_at(tmp_path)
+    append(log, batch(10, timestamp=T0, step_ms=100, codec=codec), epoch=3)
+    assert log.offset_for_timestamp(T0 + 401, 10) == (5, T0 + 500, 3)
+    assert log.max_timestamp_offset() == (9, T0 + 900, 3)
+
+
+def test_st_4_times_out_of_order(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(index_interval_bytes=0))
+    for ms in (100, 50, 300, 200, 300, 10):
+        append(log, batch(timestamp=T0 + ms))
+    found = [log.offset_for_timestamp(T0 + ms, 6) for ms in (0, 100, 101, 250, 300)]
+    assert [each and each.offset for each in found] == [0, 0, 2, 2, 2]
+    newest = log.max_timestamp_offset()
+    assert newest is not None and newest.offset == 2
+
+
+def test_an_empty_log_has_no_times(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    assert log.max_timestamp_offset() is None
+    assert log.offset_for_timestamp(0, 0) is None
+
+
+# --- on disk -------------------------------------------------------------------------------------
+
+
+def test_a_flush_makes_all_durable_and_says_so(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    log = open_at(tmp_path, SMALL, files=files)
+    for _ in range(10):
+        append(log, batch(3, 50))
+    assert log.recovery_point == 0
+    log.flush()
+    assert log.recovery_point == log.log_end_offset == 30
+    # (Of the snapshots the newest is enough.)
+    written = {path.name for path in tmp_path.iterdir()} - {f"{12:020}.snapshot"}
+    assert set(files.synced) >= written
+    assert tmp_path.name in files.synced
+    files.synced.clear()
+    log.flush()
+    assert files.synced == []
+
+
+def test_what_rolled_is_flushed_apart(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    log = open_at(tmp_path, SMALL, files=files)
+    for _ in range(10):
+        append(log, batch(3, 50))
+    (flush,) = log.take_unflushed()
+    assert files.synced == []
+    flush()
+    assert log.recovery_point == _bases(log)[-1] == 24
+    assert f"{24:020}.log" not in files.synced
+    assert f"{12:020}.index" in files.synced
+    assert log.take_unflushed() == []
+
+
+def test_after_a_failed_fsync_nothing_is_believed(tmp_path: Path) -> None:
+    """The kernel may have dropped the pages; a later success says nothing about them."""
+    files = WatchedFiles()
+    log = open_at(tmp_path, files=files)
+    append(log, batch())
+    files.unsyncable = True
+    with pytest.raises(OSError, match="Input/output"):
+        log.flush()
+    files.unsyncable = False
+    with pytest.raises(OSError, match="earlier fsync"):
+        log.close()
+    assert log.recovery_point == 0
+    assert open_at(tmp_path, start=CRASHED).log_end_offset == 1
+
+
+def test_an_idle_partition_is_small(tmp_path: Path) -> None:
+    config = LogConfig()
+    logs = []
+    descriptors = len(os.listdir("/proc/self/fd"))
+    for i in range(10):
+        (tmp_path / str(i)).mkdir()
+    tracemalloc.start()
+    for i in range(10):
+        log = open_at(tmp_path / str(i), config)
+        log.assign_leader_epoch(0)
+        for n in range(200):
+            append(log, batch(10, 50, timestamp=T0 + n, producer=(i, 0, 10 * n)))
+        logs.append(log)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held / 10 < 20_000
+    assert len(os.listdir("/proc/self/fd")) - descriptors <= 10
+    for log in logs:
+        log.release()

@@ -1,0 +1,54 @@
+"""Searches by time where the index does not help. (The others: test_log.)"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import CorruptData
+from barnabas.records.compression import GZIP, compress
+from tests.unit.records.test_legacy import message
+from tests.unit.storage.disk import T0, append, batch, open_at
+
+
+def test_st_4_without_a_time_index_the_log_is_asked(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    for ms in (0, 10, 20):
+        append(log, batch(2, timestamp=T0 + ms, step_ms=1))
+    log.close()
+    (tmp_path / f"{0:020}.timeindex").unlink()
+    log = open_at(tmp_path)
+    found = log.offset_for_timestamp(T0 + 11, 6)
+    assert found is not None and (found.offset, found.timestamp) == (3, T0 + 11)
+
+
+def test_st_4_messages_without_times_are_passed_over(tmp_path: Path) -> None:
+    """Magic 0 has none; it stays readable, and nothing in it is young."""
+    old = message(0, b"a", magic=0) + message(1, b"b", magic=0)
+    (tmp_path / f"{0:020}.log").write_bytes(old)
+    (tmp_path / f"{0:020}.index").write_bytes(b"")
+    log = open_at(tmp_path)
+    assert log.log_end_offset == 2
+    assert log.offset_for_timestamp(0, 2) is None
+    assert log.max_timestamp_offset() is None
+    append(log, batch(timestamp=T0))
+    assert log.offset_for_timestamp(1, 3) == (2, T0, 0)
+
+
+def test_st_4_wrapped_messages_are_found_inside(tmp_path: Path) -> None:
+    inner = b"".join(message(i, b"x", timestamp=100 + i) for i in range(5))
+    wrapper = message(4, compress(GZIP, inner), attributes=GZIP, timestamp=104)
+    (tmp_path / f"{0:020}.log").write_bytes(wrapper)
+    (tmp_path / f"{0:020}.index").write_bytes(b"")
+    log = open_at(tmp_path)
+    assert log.log_end_offset == 5
+    assert log.offset_for_timestamp(103, 5) == (3, 103, -1)
+
+
+def test_a_log_that_lost_its_end_under_us_is_corrupt_data(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    append(log, batch(1, 500))
+    log.segments[0].open_file().truncate(400)
+    with pytest.raises(CorruptData, match="ends inside the batch at 0"):
+        log.offset_for_timestamp(T0, 1)

@@ -74,7 +74,7 @@ class RawClient:
 
 
 def batch(*values: bytes, timestamp_ms: int = 1_700_000_000_000, **producer: int) -> bytes:
-    """One record batch with these values; `producer_id`, `producer_epoch`, `base_sequence`, `codec`."""
+    """One record batch with these values; BatchBuilder's arguments by keyword (`codec`, ...)."""
     builder = BatchBuilder(**producer)
     for index, value in enumerate(values):
         builder.append(timestamp_ms + index, None, value)

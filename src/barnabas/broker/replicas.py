@@ -73,10 +73,9 @@ class Replicas:
             if request.delete and topic_partition in self._store.logs:
                 self._store.delete(topic_partition)
 
-    def checkpoint_high_watermarks(self) -> None:
-        self._store.checkpoint_high_watermarks(
-            {each.topic_partition: each.high_watermark for each in self._replicas.values()}
-        )
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Of all hosted partitions, for their checkpoint."""
+        return {name: replica.high_watermark for name, replica in self._replicas.items()}
 
     def _host(self, state: PartitionState) -> Replica:
         name = state.topic_partition

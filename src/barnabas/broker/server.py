@@ -129,7 +129,7 @@ class Server:
             self._routers.append(router)
             self._servers.append(await loop.create_server(router.accept, sock=sock))
         self._sockets = []  # the servers close them from here on
-        self._housekeeping = Housekeeping(self.config, self._logs, self._replicas)
+        self._housekeeping = Housekeeping(self.config, self.clock, self._logs, self._replicas)
         self._housekeeping.start()
         for warning in self.config.warnings:
             _log.warning("%s", warning)
@@ -159,7 +159,7 @@ class Server:
             await self._controller.stop()
         if self._logs is not None:
             if self._replicas is not None:
-                self._replicas.checkpoint_high_watermarks()
+                self._logs.checkpoint_high_watermarks(self._replicas.high_watermarks())
             self._logs.close()
         if self._metadata is not None:
             await self._metadata.close()

@@ -8,6 +8,7 @@ version.
 
 from __future__ import annotations
 
+import logging
 from typing import NamedTuple
 
 from barnabas.broker.context import Context
@@ -15,6 +16,7 @@ from barnabas.broker.parked_fetch import ParkedFetch
 from barnabas.broker.replica import Replica
 from barnabas.broker.router import Outcome
 from barnabas.errors import (
+    CorruptData,
     FetchSessionIdNotFound,
     KafkaError,
     KafkaStorageError,
@@ -31,6 +33,8 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas.types import FileSlice, TopicPartition
+
+_log = logging.getLogger(__name__)
 
 _OLDEST = 4  # below, records would have to be converted down, which nobody does any more
 _TOPIC_IDS = 13
@@ -100,7 +104,8 @@ def _read_all(context: Context, request: FetchRequest) -> _Answer:
                 has_error = True
                 partitions.append(_failed(wanted.partition, error))
                 continue
-            except OSError as error:
+            except (OSError, CorruptData) as error:
+                _log.error("read of %s-%d failed: %s", topic.topic, wanted.partition, error)
                 has_error = True
                 partitions.append(_failed(wanted.partition, KafkaStorageError(str(error))))
                 continue

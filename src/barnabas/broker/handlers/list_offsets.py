@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.broker.context import Context
 from barnabas.broker.replica import Replica
-from barnabas.errors import KafkaError, KafkaStorageError, TopicAuthorizationFailed
+from barnabas.errors import CorruptData, KafkaError, KafkaStorageError, TopicAuthorizationFailed
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -45,7 +45,7 @@ def _list(
         replica = context.node.replicas.leader_of(TopicPartition(topic, wanted.partition_index))
         replica.partition.check_leader_epoch(wanted.current_leader_epoch)
         offset, timestamp, leader_epoch = _find(replica, wanted.timestamp)
-    except (KafkaError, OSError) as error:
+    except (KafkaError, OSError, CorruptData) as error:
         row = error if isinstance(error, KafkaError) else KafkaStorageError(str(error))
         return ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index,

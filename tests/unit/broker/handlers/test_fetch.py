@@ -10,6 +10,7 @@ import pytest
 from barnabas.errors import (
     FencedLeaderEpoch,
     FetchSessionIdNotFound,
+    KafkaStorageError,
     OffsetOutOfRange,
     UnknownLeaderEpoch,
     UnknownTopicId,
@@ -208,3 +209,17 @@ def test_many_readers_wait_at_once(node, client: RawClient, topic: str) -> None:
     for reader in readers:
         reader.join(10)
     assert got == [[b"to all"]] * 8
+
+
+def test_a_damaged_batch_is_an_error_of_its_partition(node, client: RawClient, topic: str) -> None:
+    """UX-4: bad bytes on the disk, below what recovery would look at."""
+    fill(client, topic, *[batch(bytes(5000))] * 40)
+    segment = node.data_dir / f"{topic}-0" / f"{0:020}.log"
+    one = len(batch(bytes(5000)))
+    with segment.open("r+b") as file:
+        for index in range(39):
+            file.seek(index * one + 16)
+            file.write(b"\x63")  # no such magic
+    partition = only(client.call(FETCH, 11, request(topic, 20)))
+    assert partition.error_code == KafkaStorageError.code
+    fill(client, topic, batch(b"goes on"))

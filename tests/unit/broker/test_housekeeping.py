@@ -1,0 +1,57 @@
+"""Housekeeping: what is written beside the requests, and that the stop waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from barnabas import Broker
+from barnabas.protocol.api import DELETE_TOPICS
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from tests.raw_client import RawClient, batch
+from tests.unit.broker.conftest import create
+from tests.unit.broker.handlers.test_fetch import fill
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("did not come about within ten seconds")
+
+
+def line_of(checkpoint: Path, topic: str) -> str | None:
+    lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
+    return next((line for line in lines if line.startswith(f"{topic} ")), None)
+
+
+def test_high_watermarks_are_checkpointed_while_it_runs() -> None:
+    """RE-12's ground: a crash does not lose them all."""
+    config = {"replica.high.watermark.checkpoint.interval.ms": "100"}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "marked")
+        fill(client, "marked", batch(b"a", b"b"))
+        checkpoint = broker.data_dir / "replication-offset-checkpoint"
+        eventually(lambda: line_of(checkpoint, "marked") == "marked 0 2")
+
+
+def test_rolled_segments_are_flushed_and_the_recovery_point_moves() -> None:
+    """ST-8: what lies below it is not read again after a crash."""
+    config = {"log.flush.offset.checkpoint.interval.ms": "100", "log.segment.bytes": "1000"}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "rolled")
+        fill(client, "rolled", *[batch(bytes(600))] * 3)
+        checkpoint = broker.data_dir / "recovery-point-offset-checkpoint"
+        eventually(lambda: line_of(checkpoint, "rolled") == "rolled 0 2")
+
+
+def test_deleted_partitions_are_removed_from_the_disk() -> None:
+    """ZK-4: without leftovers."""
+    config = {"log.segment.delete.delay.ms": "100"}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "gone")
+        fill(client, "gone", batch(b"a"))
+        client.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["gone"], timeout_ms=5000))
+        eventually(lambda: not list(broker.data_dir.glob("gone-0*")))

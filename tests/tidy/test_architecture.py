@@ -1,0 +1,38 @@
+"""The page that newcomers read first names what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.foreign import CHECKOUT
+from tests.tidy import file_map
+from tests.tidy.source import sources
+
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        file.path
+        for file in sources("src")
+        if file.text.strip() and not file.text.lstrip().startswith(('"""', 'r"""'))
+    ]
+    assert silent == []
+
+
+def test_the_map_of_the_files_is_true() -> None:
+    _, _, written = file_map.DOCUMENT.read_text(encoding="utf-8").partition(file_map.HEADING)
+    assert written == file_map.file_map(), "python -m tests.tidy.file_map writes it anew"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*sorted(CHECKOUT.glob("docs/**/*.md")), CHECKOUT / "README.md"],
+    ids=lambda page: page.name,
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert [link for link in LINK.findall(text) if not (page.parent / link).exists()] == []

@@ -1,0 +1,59 @@
+"""`docs/status.md` says of every line of the specification how far it is, and tests back it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.foreign import CHECKOUT
+from tests.tidy.source import sources
+
+STATUS = CHECKOUT / "docs" / "status.md"
+STATES = {"done", "partly", "not yet"}
+
+ROW = re.compile(r"^\| ([A-Z]{2}-\d+) \| ([^|]+) \| ([^|]+) \|([^|]*)\|$", re.MULTILINE)
+ID = re.compile(r"\b(?:TP|PR|CO|AS|GC|ST|RE|ZK|DL|SE|SP|UX)-\d+\b")
+
+
+class Row(NamedTuple):
+    """One line of the status: what it is about, how far it is, what is missing."""
+
+    id: str
+    state: str
+    subject: str
+    missing: str
+
+
+def rows() -> list[Row]:
+    found = ROW.findall(STATUS.read_text(encoding="utf-8"))
+    return [Row(*map(str.strip, columns)) for columns in found]
+
+
+def carried() -> set[str]:
+    """The ids that stand in a test's name or docstring."""
+    return {id_ for file in sources("tests") for id_ in ID.findall(file.text)}
+
+
+def test_each_line_has_one_state_that_we_know() -> None:
+    assert [id_ for id_, times in Counter(row.id for row in rows()).items() if times > 1] == []
+    assert {row.state for row in rows()} <= STATES
+
+
+def test_only_what_is_partly_done_says_what_is_missing() -> None:
+    assert [row for row in rows() if (row.state == "partly") != bool(row.missing)] == []
+
+
+def test_every_line_of_the_specification_has_a_state(shared: Path) -> None:
+    specification = (shared / "spec.md").read_text(encoding="utf-8")
+    wanted = re.findall(r"^- ([A-Z]{2}-\d+) ", specification, re.MULTILINE)
+    assert [row.id for row in rows()] == wanted
+
+
+def test_whatever_is_done_is_carried_by_a_test() -> None:
+    assert {row.id for row in rows() if row.state != "not yet"} - carried() == set()
+
+
+def test_tests_carry_only_ids_that_exist() -> None:
+    assert carried() - {row.id for row in rows()} == set()

@@ -1,0 +1,50 @@
+"""Every program in `examples/` runs to its end and prints what it promises."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.foreign import CHECKOUT, require_java
+
+EXAMPLES = CHECKOUT / "examples"
+
+
+@pytest.mark.parametrize("name", ["embedded_broker.py", "any_client.py"])
+def test_a_broker_inside_a_program(name: str, tmp_path: Path) -> None:
+    printed = run(EXAMPLES / name, tmp_path)
+    for greeting in ("hello", "bonjour", "ciao"):
+        assert printed.count(greeting) == 1
+
+
+@pytest.mark.slow
+def test_a_stream_goes_on_where_it_ended(tmp_path: Path) -> None:
+    """SP-4"""
+    require_java()
+    printed = run(EXAMPLES / "spark_stream.py", tmp_path)
+    for number in range(5):
+        assert printed.count(f"number {number}") == 1
+
+
+def test_every_example_is_run_and_listed() -> None:
+    programs = {path.name for path in EXAMPLES.glob("*.py")}
+    tests = Path(__file__).read_text(encoding="utf-8")
+    listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert [name for name in programs if name not in tests or name not in listed] == []
+
+
+def run(program: Path, directory: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, program],
+        cwd=directory,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

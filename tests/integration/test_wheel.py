@@ -1,0 +1,87 @@
+"""What a user gets from pip: the wheel alone, in an empty environment, outside of the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.foreign import CHECKOUT, require_java
+from tests.integration.broker_process import broker_process
+
+pytestmark = pytest.mark.slow
+
+SPARK_COUNT = """
+import os
+import sys
+from pyspark.sql import SparkSession
+os.environ["PYSPARK_PYTHON"] = sys.executable
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+records = (
+    spark.read.format("barnabas")
+    .option("kafka.bootstrap.servers", sys.argv[1])
+    .option("subscribe", "wheel")
+    .load()
+)
+print(sorted(bytes(row.value).decode() for row in records.select("value").collect()))
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with nothing but the wheel and what it asks for; its `bin`."""
+    directory = tmp_path_factory.mktemp("wheel")
+    tree = directory / "tree"
+    tree.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(CHECKOUT / name, tree)
+    shutil.copytree(CHECKOUT / "src", tree / "src", ignore=shutil.ignore_patterns("*.egg-info"))
+    succeed(directory, sys.executable, "-m", "build", "--wheel", "--outdir", directory, tree)
+    [wheel] = directory.glob("*.whl")
+    succeed(directory, sys.executable, "-m", "venv", directory / "venv")
+    programs = directory / "venv" / "bin"
+    succeed(directory, programs / "pip", "install", "--quiet", f"{wheel}[spark]")
+    return programs
+
+
+@pytest.mark.timeout(900)
+def test_the_wheel_brings_broker_command_line_and_spark_source(
+    environment: Path, tmp_path: Path
+) -> None:
+    """UX-1, UX-2, SP-1"""
+    require_java()
+    command = environment / "barnabas"
+    with broker_process(tmp_path, command=command) as broker:
+        at = ("--bootstrap-server", broker.bootstrap_servers)
+        succeed(tmp_path, command, "topics", "create", *at, "--topic", "wheel")
+        succeed(tmp_path, command, "produce", *at, "--topic", "wheel", stdin="anna\nbea\n")
+        read = succeed(
+            tmp_path,
+            *(command, "consume", *at, "--topic", "wheel"),
+            *("--from-beginning", "--max-messages", "2"),
+        )
+        assert read == "anna\nbea\n"
+        python = environment / "python"
+        counted = succeed(tmp_path, python, "-c", SPARK_COUNT, broker.bootstrap_servers)
+        assert counted.splitlines()[-1] == "['anna', 'bea']"
+        assert broker.stop() == 0
+
+
+def succeed(directory: Path, *command: str | Path, stdin: str = "") -> str:
+    """Runs a program away from the checkout; its standard output."""
+    ours = ("PYTHONPATH", "VIRTUAL_ENV", "PYSPARK_PYTHON")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=directory,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

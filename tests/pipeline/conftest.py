@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two cores, UTC, no UI, two shuffle partitions; made as the pipeline makes its own."""
     foreign.require_java()
-    from barnabas.pipeline.session import start_session
+    from barnabas.pipeline.session import SHORT_LIVED, start_session
 
     directory: Path = tmp_path_factory.mktemp("spark")
     session = start_session(
         "tests",
         master="local[2]",
         settings={
+            **SHORT_LIVED,
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(directory / "warehouse"),
             "spark.local.dir": str(directory / "local"),

@@ -1,0 +1,145 @@
+"""`python -m barnabas.pipeline`: the user-behaviour pipeline from the command line.
+
+Exit codes: 0 done, 1 failed (one line on standard error says why), 2 the command line is wrong,
+130 and 143 stopped by Ctrl-C and SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from barnabas.errors import BarnabasError, ConfigError
+from barnabas.pipeline.stop import Stop
+
+_DESCRIPTION = """\
+Collects the lines of a web server's access log into a topic of an embedded broker, works them up
+with Spark into tables of visits, and draws a page of them. A second run with the same --out goes
+on where the first one ended.
+"""
+_EXAMPLES = """\
+examples:
+  python -m barnabas.pipeline run                                a generated log
+  python -m barnabas.pipeline run --input /var/log/apache2/access.log
+  python -m barnabas.pipeline run --input access.log --service   go on while the log grows
+  python -m barnabas.pipeline report                             only draw the page again
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    given = _parser().parse_args(arguments)
+    stop = Stop(is_service=getattr(given, "service", False))
+    try:
+        return _ACTIONS[given.command](given, stop)
+    except KeyboardInterrupt:
+        return _failed("stopped; run again to go on", 128 + stop.signal)
+    except ImportError as error:
+        return _failed(f"{error}: pip install 'barnabas[pipeline]'")
+    except BarnabasError as error:
+        return _failed(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{where}{error.strerror or error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m barnabas.pipeline",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="collect, process, report")
+    report = commands.add_parser("report", help="draw the page again from the tables")
+    for command in (run, report):
+        command.add_argument(
+            "--out", type=Path, default=Path("out"), help="directory of everything (default: out)"
+        )
+    run.add_argument("--input", type=Path, metavar="FILE", help="an access log (default: made up)")
+    run.add_argument("--lines", type=_positive, default=100_000, help="of the log made up")
+    run.add_argument("--seed", type=int, default=1926, help="of the log made up")
+    run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
+    run.add_argument("--service", action="store_true", help="go on until Ctrl-C")
+    run.add_argument("--port", type=_port, default=0, help="the broker's (default: a free one)")
+    run.add_argument(
+        "--batch", type=_positive, default=250_000, help="records a micro-batch has at most"
+    )
+    return parser
+
+
+def _run(given: argparse.Namespace, stop: Stop) -> int:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    from barnabas.pipeline.run import Options, Run
+    from barnabas.pipeline.workspace import Workspace
+
+    options = Options(
+        input=given.input,
+        lines=given.lines,
+        seed=given.seed,
+        master=given.master,
+        is_service=given.service,
+        port=given.port,
+        max_records_per_batch=given.batch,
+    )
+    stop.listen()
+    with Workspace(given.out) as workspace:
+        try:
+            return 0 if Run(options, workspace, stop).run() else 1
+        except (PySparkException, Py4JError) as error:
+            raise ConfigError(
+                f"Spark: {_essence(str(error))} (see {workspace.spark_log})"
+            ) from error
+
+
+def _report(given: argparse.Namespace, stop: Stop) -> int:
+    from barnabas.pipeline.figures import read_figures
+    from barnabas.pipeline.report import write_report
+
+    if not (given.out / "tables" / "current").exists():
+        raise ConfigError(f"no tables in {given.out}: run `python -m barnabas.pipeline run` first")
+    path = given.out / "report.html"
+    write_report(path, read_figures(given.out / "tables"))
+    sys.stdout.write(f"{path}\n")
+    return 0
+
+
+_ACTIONS: Mapping[str, Callable[[argparse.Namespace, Stop], int]] = {
+    "run": _run,
+    "report": _report,
+}
+
+
+def _essence(message: str) -> str:
+    """Of a Java and Python stack trace, what was raised at its root; else its first line."""
+    raised = re.findall(r"^(?:[a-z_]\w*\.)*[A-Z]\w+: (\S.*)$", message, re.MULTILINE)
+    return str(raised[-1]) if raised else message.strip().partition("\n")[0]
+
+
+def _failed(why: str, code: int = 1) -> int:
+    sys.stderr.write(f"barnabas: {why}\n")
+    return code
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 65535")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

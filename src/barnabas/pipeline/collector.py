@@ -1,0 +1,123 @@
+"""Sends the lines of a file to a topic, as they are: one record per line.
+
+    key      the visitor's address: the line up to its first blank (at most 256 bytes)
+    value    the line's bytes without the line feed, in whatever encoding
+    headers  the line's place: `headers.py`
+
+Delivers at least once: after a crash, lines are sent again from the last acknowledged position
+on. A file's lines are sent in order by an idempotent producer that never gives a batch up, so
+within a partition positions only rise, except where a file is sent again. That is what lets the
+pipeline recognise what was sent twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from barnabas.client.batch import ProducerRecord
+from barnabas.client.sync import SyncProducer
+from barnabas.errors import ConfigError
+from barnabas.pipeline.headers import CUT, FILE, FILE_ID, LINE, POSITION
+from barnabas.pipeline.line_reader import Line, LineReader
+from barnabas.pipeline.registry import FileProgress, Registry
+
+_KEY_BYTES = 256
+_NEVER_MS = 2**31 - 1
+
+
+class Collected(NamedTuple):
+    """What a call has sent."""
+
+    lines: int = 0
+    size_bytes: int = 0
+    cut_lines: int = 0  # too long, so that only their beginnings were sent
+
+    def plus(self, other: Collected) -> Collected:
+        return Collected(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Collector:
+    """Sends files to one topic and remembers how far it got. Use it as a context manager."""
+
+    def __init__(self, bootstrap_servers: str, topic: str, registry: Registry) -> None:
+        self._topic = topic
+        self._registry = registry
+        self._producer = SyncProducer(
+            bootstrap_servers,
+            acks="all",
+            batch_size=262_144,
+            linger_ms=5,
+            # A batch given up would leave a hole in the positions that later batches pass over.
+            delivery_timeout_ms=_NEVER_MS,
+        )
+
+    def __enter__(self) -> Collector:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._producer.close()
+
+    def collect(self, path: Path) -> Collected:
+        """Send what the file holds beyond what was sent before, to its very end.
+
+        Raises `ConfigError` where the file cannot be read.
+        """
+        with open_log(path) as file:
+            return self.send_from(path, file, to_the_end=True)
+
+    def send_from(self, path: Path, file: BinaryIO, *, to_the_end: bool) -> Collected:
+        """Send what an open file holds beyond what was sent before.
+
+        `to_the_end`: else what stands behind the last line feed waits for the rest of its line.
+        """
+        progress = self._registry.find(path, file)
+        if progress is None:
+            return Collected()
+        reader = LineReader(file, progress.position, progress.line)
+        total = Collected()
+        for lines in reader.portions():
+            total = total.plus(self._send(progress, lines, reader))
+        if to_the_end and (last := reader.last_line()):
+            total = total.plus(self._send(progress, [last], reader))
+        return total
+
+    def _send(self, progress: FileProgress, lines: list[Line], reader: LineReader) -> Collected:
+        deliveries = self._producer.send_many(_records(self._topic, progress, lines))
+        self._producer.flush()
+        for delivery in deliveries:
+            delivery.result()
+        self._registry.save(progress._replace(position=reader.position, line=reader.number))
+        return Collected(
+            len(lines),
+            sum(line.size_bytes for line in lines),
+            sum(line.is_cut for line in lines),
+        )
+
+
+def open_log(path: Path) -> BinaryIO:
+    """The file, for reading its bytes. Raises `ConfigError` that says why it cannot be read."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        why = "there is no such file"
+    except PermissionError:
+        why = "you have no permission to read it"
+    except IsADirectoryError:
+        why = "it is a directory; name a file in it"
+    except OSError as error:
+        why = error.strerror or str(error)
+    raise ConfigError(f"cannot read {path}: {why}")
+
+
+def _records(topic: str, progress: FileProgress, lines: list[Line]) -> Iterator[ProducerRecord]:
+    of_file = (
+        (FILE, progress.path.encode("utf-8", "replace")),
+        (FILE_ID, progress.file_id.encode()),
+    )
+    for line in lines:
+        place = ((POSITION, b"%d" % line.position), (LINE, b"%d" % line.number))
+        cut = ((CUT, b"%d" % line.size_bytes),) if line.is_cut else ()
+        address = line.text.split(b" ", 1)[0][:_KEY_BYTES]
+        yield ProducerRecord(topic, line.text, address or None, headers=(*of_file, *place, *cut))

@@ -1,0 +1,94 @@
+"""The one place where a Spark session is made.
+
+Whatever runs the pipeline, on one machine or on a cluster, gets the same settings; only the
+master differs. Does not promise a new session: Spark has one per process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from barnabas.errors import ConfigError
+from barnabas.pipeline.java import provide_java
+
+LOCAL = "local[*]"
+
+SHORT_LIVED = {
+    # Java's second compiler pays off after minutes; in a run of seconds it takes the cores away
+    # from the work (a third of all CPU time, measured). The first one compiles everything, the
+    # large methods that Spark generates included.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods",
+}
+"""Settings for a session that ends soon."""
+
+_SETTINGS = {
+    # Times mean the same on every machine.
+    "spark.sql.session.timeZone": "UTC",
+    # Micro-batches are small; the default of 200 would be 200 almost empty tasks.
+    "spark.sql.shuffle.partitions": "4",
+    # Else Parquet gets a type for times (INT96) that nobody but Spark still writes.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+_LOCAL_SETTINGS = {
+    # A laptop's host name need not resolve, and nobody else is to connect.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def start_session(
+    name: str,
+    *,
+    master: str = LOCAL,
+    settings: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    keep_open: tuple[int, ...] = (),
+) -> SparkSession:
+    """A session on `master`, with `settings` over the pipeline's own.
+
+    `log`: the file that takes what the Java side writes to standard error; None leaves it there.
+    `keep_open`: file descriptors that the Java process inherits, and so holds until it is gone.
+
+    Raises `ConfigError` when there is no Java or it does not start.
+    """
+    provide_java(os.environ)
+    # Else the workers run the `python3` of the PATH, which need not have our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    chosen = {**_SETTINGS, **(_LOCAL_SETTINGS if master.startswith("local") else {})}
+    conf = SparkConf().setAppName(name).setMaster(master)
+    for key, value in {**chosen, **(settings or {})}.items():
+        conf.set(key, value)
+    if SparkContext._active_spark_context is None:
+        SparkContext(conf=conf, gateway=_launch(conf, log, keep_open))
+    return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _launch(conf: SparkConf, log: Path | None, keep_open: tuple[int, ...]) -> Any:
+    launch: Callable[[SparkConf, dict[str, Any]], Any] = launch_gateway
+    # A session of its own, so that Ctrl-C reaches us alone and we stop Spark in good order; it
+    # ends by itself when our end of its standard input closes, kill -9 included.
+    options: dict[str, Any] = {"pass_fds": keep_open, "start_new_session": True}
+    try:
+        if log is None:
+            return launch(conf, options)
+        with log.open("ab") as file:
+            return launch(conf, {**options, "stdout": file, "stderr": subprocess.STDOUT})
+    except PySparkRuntimeError as error:
+        where = f"see {log}" if log else "its words are above"
+        raise ConfigError(
+            f"Java in {os.environ['JAVA_HOME']} did not start Spark ({where}): is there memory"
+            " for another process, and is the master's name right?"
+        ) from error

@@ -1,0 +1,156 @@
+"""The log over time: hits per interval, status classes, and the hours of the week.
+
+Times are the log's own local time, as its lines say it: a site owner thinks of her own evening.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas.pipeline.snapshot import Snapshot
+
+Numbers = npt.NDArray[np.int64]
+
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
+_WEEK_S = 7 * _DAY_S
+# How fine the picture is, by the time that the log spans.
+_STEPS_S = (
+    (3 * _HOUR_S, _MINUTE_S),
+    (12 * _HOUR_S, 5 * _MINUTE_S),
+    (36 * _HOUR_S, 15 * _MINUTE_S),
+    (31 * _DAY_S, _HOUR_S),
+    (120 * _DAY_S, 6 * _HOUR_S),
+    (730 * _DAY_S, _DAY_S),
+)
+_MOST_WEEKS = 520
+
+
+class Moment(NamedTuple):
+    """Traffic of one interval; `at` is the log's own local time."""
+
+    at: datetime
+    human_hits: int
+    robot_hits: int
+    human_pages: int
+    errors: int
+
+
+class Timeline(NamedTuple):
+    """The log over time, in intervals of `step`."""
+
+    step: timedelta
+    moments: list[Moment]
+    class_step: timedelta
+    classes: list[tuple[datetime, dict[str, int]]]  # hits by status class
+    heat: list[list[float]]  # weekday (Monday first), hour -> human page views, on average
+    size_bytes: int
+
+    @property
+    def begin(self) -> datetime | None:
+        return self.moments[0].at if self.moments else None
+
+    @property
+    def end(self) -> datetime | None:
+        return self.moments[-1].at + self.step if self.moments else None
+
+
+def read_timeline(snapshot: Snapshot) -> Timeline:
+    """The timeline of the tables `traffic` and `statuses`."""
+    columns = ["hits", "robot_hits", "pages", "robot_pages", "client_errors", "server_errors"]
+    rows = snapshot.rows("traffic", ["minute", "utc_offset_minutes", "bytes", *columns])
+    if not rows.num_rows:
+        hour = timedelta(hours=1)
+        return Timeline(hour, [], hour, [], [[0.0] * 24 for _ in range(7)], 0)
+    offset_s = _numbers(rows, "utc_offset_minutes") * _MINUTE_S
+    local_s = _seconds(rows, "minute") + offset_s
+    step_s = _step(int(local_s.max() - local_s.min()))
+    counts = {name: _numbers(rows, name) for name in columns}
+    human_pages = counts["pages"] - counts["robot_pages"]
+    class_step_s = max(step_s, _HOUR_S)
+    return Timeline(
+        step=timedelta(seconds=step_s),
+        moments=_moments(local_s, step_s, counts),
+        class_step=timedelta(seconds=class_step_s),
+        classes=_classes(snapshot, int(offset_s.max()), class_step_s),
+        heat=_heat(local_s, human_pages),
+        size_bytes=int(_numbers(rows, "bytes").sum()),
+    )
+
+
+def _moments(local_s: Numbers, step_s: int, counts: dict[str, Numbers]) -> list[Moment]:
+    per_interval = {
+        "human_hits": counts["hits"] - counts["robot_hits"],
+        "robot_hits": counts["robot_hits"],
+        "human_pages": counts["pages"] - counts["robot_pages"],
+        "errors": counts["client_errors"] + counts["server_errors"],
+    }
+    first, bins = _bins(local_s, step_s)
+    sums = {name: _summed(bins, values) for name, values in per_interval.items()}
+    return [
+        Moment(_time(first + i * step_s), **{name: int(values[i]) for name, values in sums.items()})
+        for i in range(int(bins.max()) + 1)
+    ]
+
+
+def _classes(
+    snapshot: Snapshot, offset_s: int, step_s: int
+) -> list[tuple[datetime, dict[str, int]]]:
+    rows = snapshot.rows("statuses", ["hour", "class", "hits"])
+    first, bins = _bins(_seconds(rows, "hour") + offset_s, step_s)
+    hits = _numbers(rows, "hits")
+    names = np.asarray(rows["class"].to_pylist())
+    series = {
+        str(name): _summed(bins, np.where(names == name, hits, 0)) for name in np.unique(names)
+    }
+    return [
+        (_time(first + i * step_s), {name: int(values[i]) for name, values in series.items()})
+        for i in range(int(bins.max()) + 1)
+    ]
+
+
+def _heat(local_s: Numbers, pages: Numbers) -> list[list[float]]:
+    """Mean page views in each hour of the week; a weekday counts as often as the log has it."""
+    days = local_s // _DAY_S
+    weekdays = (days + 3) % 7  # the epoch was a Thursday
+    hours = local_s % _DAY_S // _HOUR_S
+    sums = np.bincount(weekdays * 24 + hours, weights=pages, minlength=7 * 24).reshape(7, 24)
+    present = np.arange(days.min(), days.max() + 1)
+    occurrences = np.maximum(1, np.bincount((present + 3) % 7, minlength=7))
+    return [[float(value) for value in row] for row in sums / occurrences[:, None]]
+
+
+def _step(span_s: int) -> int:
+    for longest_s, step_s in _STEPS_S:
+        if span_s <= longest_s:
+            return step_s
+    # Years, or one line with a wrong clock: whole weeks, as many to an interval as it takes.
+    return _WEEK_S * (span_s // (_WEEK_S * _MOST_WEEKS) + 1)
+
+
+def _bins(local_s: Numbers, step_s: int) -> tuple[int, Numbers]:
+    """The beginning of the first interval, and each row's interval."""
+    first = int(local_s.min()) // step_s * step_s
+    return first, (local_s - first) // step_s
+
+
+def _summed(bins: Numbers, values: Numbers) -> Numbers:
+    sums = np.zeros(int(bins.max()) + 1, dtype=np.int64)
+    np.add.at(sums, bins, values)
+    return sums
+
+
+def _numbers(rows: pa.Table, name: str) -> Numbers:
+    return np.asarray(rows[name].to_numpy(), dtype=np.int64)
+
+
+def _seconds(rows: pa.Table, name: str) -> Numbers:
+    return np.asarray(rows[name].cast(pa.timestamp("s", "UTC")).cast(pa.int64()).to_numpy())
+
+
+def _time(local_s: int) -> datetime:
+    return datetime.fromtimestamp(local_s, UTC).replace(tzinfo=None)

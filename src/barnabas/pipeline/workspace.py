@@ -1,0 +1,92 @@
+"""The output directory of a run: what lies where in it, and whose it is.
+
+    broker/        the broker's log            tables/      parquet (tables.py)
+    registry.json  how far files were sent     checkpoint/  the streaming query's
+    input/         the generated log           spark.log    what Spark's Java side says
+    report.html    the page                    lock         held while somebody uses all this
+
+They belong together: a broker's log without its checkpoint would be counted again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from barnabas.errors import ConfigError
+
+LOCK_PATIENCE_S = 20.0
+
+
+class Workspace:
+    """The directory, locked from construction to `close`. Use it as a context manager."""
+
+    def __init__(self, directory: Path, *, patience_s: float = LOCK_PATIENCE_S) -> None:
+        """Raises `ConfigError` where it cannot be written, or another run keeps it."""
+        self.directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self.lock_fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write to {directory}: {error.strerror}; choose another directory: --out"
+            ) from None
+        self._lock(patience_s)
+
+    def _lock(self, patience_s: float) -> None:
+        # Spark's Java process holds the lock as well (it inherits the descriptor) and outlives a
+        # killed run by a moment, in which it might still be writing.
+        give_up_at = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(self.lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > give_up_at:
+                    os.close(self.lock_fd)
+                    raise ConfigError(
+                        f"another run is using {self.directory}: wait for it, stop it, or choose"
+                        " another directory: --out"
+                    ) from None
+                time.sleep(0.2)
+
+    def close(self) -> None:
+        os.close(self.lock_fd)
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def broker(self) -> Path:
+        return self.directory / "broker"
+
+    @property
+    def registry(self) -> Path:
+        return self.directory / "registry.json"
+
+    @property
+    def tables(self) -> Path:
+        return self.directory / "tables"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.directory / "checkpoint"
+
+    @property
+    def spark_log(self) -> Path:
+        return self.directory / "spark.log"
+
+    @property
+    def report(self) -> Path:
+        return self.directory / "report.html"
+
+    def generated(self, lines: int, seed: int) -> Path:
+        """Where the generated log of so many lines from this seed is kept."""
+        directory = self.directory / "input"
+        directory.mkdir(exist_ok=True)
+        return directory / f"access-{seed}-{lines}.log"

@@ -1,0 +1,156 @@
+"""`python -m barnabas.pipeline` as its users run it: killed and run again, and as a service."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import barnabas
+from barnabas.client import SyncConsumer, TopicPartition
+from barnabas.pipeline.figures import read_accounts, read_figures
+from barnabas.pipeline.generator import write_log
+from barnabas.pipeline.run import DEAD_LETTER_TOPIC
+from barnabas.pipeline.tables import Tables
+from tests import foreign
+from tests.pipeline.independent import Found, compute
+
+PATIENCE_S = 240
+
+
+class Command:
+    """The command in a process of its own; killed at the end of the test if it still runs."""
+
+    def __init__(self, out: Path, log: Path) -> None:
+        self.out = out
+        self.log = log
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        given = ["--out", str(self.out), "--input", str(self.log), "--master", "local[2]"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "barnabas.pipeline", "run", *given, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        return self.process
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        assert self.process is not None
+        give_up_at = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < give_up_at
+            time.sleep(0.02)
+
+    def agrees(self, found: Found) -> None:
+        """The tables say what an uninterrupted run would have said."""
+        figures = read_figures(self.out / "tables")
+        assert figures.accounts[:3] == (found.lines, len(found.hits), len(found.bad))
+        assert figures.humans.visitors + figures.robots.visitors == found.visitors
+        assert figures.humans.sessions + figures.robots.sessions == len(found.sessions)
+        assert figures.humans.bounces + figures.robots.bounces == found.bounces
+        assert figures.humans.open + figures.robots.open == found.open()
+        assert figures.timeline.size_bytes == sum(hit.size_bytes for hit in found.hits)
+        letters = Counted(self.out).dead_letters()
+        assert letters == sorted(found.bad)
+
+
+class Counted:
+    """What lies in the broker of a workspace that nobody uses any more."""
+
+    def __init__(self, out: Path) -> None:
+        self._directory = out / "broker"
+
+    def dead_letters(self) -> list[bytes]:
+        partition = TopicPartition(DEAD_LETTER_TOPIC, 0)
+        with (
+            barnabas.Broker(self._directory) as broker,
+            SyncConsumer(broker.bootstrap_servers) as consumer,
+        ):
+            end = consumer.end_offsets([partition])[partition]
+            consumer.assign([partition])
+            consumer.seek(partition, 0)
+            values: list[bytes] = []
+            while len(values) < end:
+                values.extend(record.value or b"" for record in consumer.poll(timeout_ms=1000))
+        return sorted(values)
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Command]:
+    foreign.require_java()
+    command = Command(tmp_path / "out", tmp_path / "access.log")
+    yield command
+    if command.process is not None:
+        if command.process.poll() is None:
+            command.process.kill()
+        command.process.communicate()
+
+
+@pytest.mark.slow
+def test_a_killed_run_continues_and_nothing_counts_twice_sp_4(command: Command) -> None:
+    """SP-4: kill -9 in the middle of a batch; the next run ends like one that nobody disturbed."""
+    write_log(command.log, lines=4_000, seed=7)
+    found = compute(command.log)
+    process = command.start("--batch", "900")
+    staging = command.out / "tables" / "staging"
+    second = command.out / "tables" / "dead_letters" / "batch=000001"
+    command.until(lambda: second.exists() and staging.exists())
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    manifest = Tables(command.out / "tables").manifest()
+    assert manifest is not None and manifest.batch < 4, "killed before the end"
+    assert read_accounts(command.out / "tables").read < found.lines
+
+    output, errors = command.start("--batch", "900").communicate(timeout=PATIENCE_S)
+    assert command.process is not None and command.process.returncode == 0, errors
+    assert "in all      read 4,000 = " in output
+    assert (command.out / "report.html").stat().st_size > 20_000
+    command.agrees(found)
+
+
+@pytest.mark.slow
+def test_a_service_follows_the_log_and_ends_on_sigterm_sp_4(command: Command) -> None:
+    """SP-4: the same job, continuously; the report grows with the log."""
+    write_log(command.log, lines=600, seed=8)
+    content = command.log.read_bytes()
+    half = content.index(b"\n", len(content) // 2) + 1
+    command.log.write_bytes(content[:half])
+    process = command.start("--service")
+    tables, report = command.out / "tables", command.out / "report.html"
+    command.until(
+        lambda: report.exists() and read_accounts(tables).read == compute(command.log).lines
+    )
+    with command.log.open("ab") as file:
+        file.write(content[half:-10])  # the last line is not whole yet
+    command.until(lambda: read_accounts(tables).read == 599)
+    with command.log.open("ab") as file:
+        file.write(content[-10:])
+    command.until(lambda: read_accounts(tables).read == 600)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, errors
+    assert "lines       read 600 = " in output
+    command.agrees(compute(command.log))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("missing.log", "there is no such file"), (".", "it is a directory; name a file in it")],
+)
+def test_an_input_that_cannot_be_read_is_one_clear_line_ux_4(
+    command: Command, tmp_path: Path, name: str, told: str
+) -> None:
+    """UX-4: what, where, what to do; no traceback, and no Spark started for nothing."""
+    command.log = tmp_path / name
+    _, errors = command.start().communicate(timeout=PATIENCE_S)
+    assert command.process is not None and command.process.returncode == 1
+    assert errors == f"barnabas: cannot read {command.log}: {told}\n"

@@ -1,0 +1,62 @@
+"""Records as the collector's topic has them, for tests that need no broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.pipeline.headers import CUT, FILE, FILE_ID, LINE, POSITION
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"
+    " timestampType int, headers array<struct<key: string, value: binary>>"
+)
+
+Row = tuple[object, ...]
+
+
+def record(
+    value: bytes | None,
+    offset: int,
+    *,
+    position: int | None = None,
+    file: str = "access.log",
+    partition: int = 0,
+    cut: bool = False,
+) -> Row:
+    """One record; without the collector's headers if it has no `position`."""
+    headers = None
+    if position is not None:
+        headers = [
+            (FILE, f"/logs/{file}".encode()),
+            (FILE_ID, file.encode()),
+            (POSITION, b"%d" % position),
+            (LINE, b"%d" % (position // 100 + 1)),
+        ]
+        if cut:
+            headers.append((CUT, b"999999"))
+    return (b"key", value, "web-access", partition, offset, None, 0, headers)
+
+
+def frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
+    return spark.createDataFrame(list(rows), SCHEMA)
+
+
+def line(
+    client: str = "198.18.0.1",
+    clock: str = "10:00:00",
+    path: str = "/",
+    *,
+    day: str = "17/May/2015",
+    status: int = 200,
+    agent: str = "Browser",
+    referrer: str = "-",
+) -> bytes:
+    """A line of the Combined Log Format."""
+    return (
+        f'{client} - - [{day}:{clock} +0000] "GET {path} HTTP/1.1" {status} 100'
+        f' "{referrer}" "{agent}"'
+    ).encode()

@@ -32,7 +32,7 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     given = _parser().parse_args(arguments)
-    stop = Stop(is_service=getattr(given, "service", False))
+    stop = Stop()
     try:
         return _ACTIONS[given.command](given, stop)
     except KeyboardInterrupt:
@@ -90,9 +90,20 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
     )
     stop.listen()
     with Workspace(given.out) as workspace:
+        logging.basicConfig(
+            filename=workspace.run_log,
+            level=logging.INFO,
+            format="%(asctime)s %(name)s %(message)s",
+        )
         try:
             return 0 if Run(options, workspace, stop).run() else 1
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, BarnabasError, OSError):
+            if workspace.is_full():
+                raise ConfigError(
+                    f"the disk of {workspace.directory} is full: make room and run again, or choose"
+                    " another directory: --out"
+                ) from None
+            raise
             raise ConfigError(
                 f"Spark: {_essence(str(error))} (see {workspace.spark_log})"
             ) from error

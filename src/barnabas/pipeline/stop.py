@@ -1,21 +1,24 @@
 """Ctrl-C and SIGTERM: how a run is asked to end.
 
-A service ends when it next looks at `requested`; asked a second time, or when it is a single run,
-it is interrupted where it is: what it holds is closed on the way out, and the next run goes on.
+A run is interrupted where it is, and closes what it holds on its way out; the next run goes on. But
+while Spark is at work an interrupt would tear the connection to its Java side, so then the request
+is only noted (`patiently`), until it is made a second time.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 
 class Stop:
     """The request to end, and the signal that made it."""
 
-    def __init__(self, *, is_service: bool) -> None:
-        self._is_service = is_service
+    def __init__(self) -> None:
+        self._is_patient = False
         self.requested = threading.Event()
         self.signal = 0
 
@@ -23,6 +26,15 @@ class Stop:
         """Take the signals over; again after a library has taken them. Main thread only."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
+
+    @contextmanager
+    def patiently(self) -> Iterator[None]:
+        """Here somebody looks at `requested` now and then."""
+        self._is_patient = True
+        try:
+            yield
+        finally:
+            self._is_patient = False
 
     def wait(self, seconds: float) -> bool:
         """Sleep unless the end is asked for; whether it is."""
@@ -32,5 +44,5 @@ class Stop:
         is_first = not self.requested.is_set()
         self.signal = number
         self.requested.set()
-        if not (self._is_service and is_first):
+        if not (self._is_patient and is_first):
             raise KeyboardInterrupt

@@ -2,8 +2,9 @@
 
     broker/        the broker's log            tables/      parquet (tables.py)
     registry.json  how far files were sent     checkpoint/  the streaming query's
-    input/         the generated log           spark.log    what Spark's Java side says
-    report.html    the page                    lock         held while somebody uses all this
+    input/         the generated log           run.log      what broker and clients say
+    report.html    the page                    spark.log    what Spark's Java side says
+    lock           held while somebody uses all this
 
 They belong together: a broker's log without its checkpoint would be counted again.
 """
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import time
 from pathlib import Path
 
 from barnabas.errors import ConfigError
 
 LOCK_PATIENCE_S = 20.0
+_LEAST_FREE_BYTES = 8_388_608
 
 
 class Workspace:
@@ -52,6 +55,10 @@ class Workspace:
                     ) from None
                 time.sleep(0.2)
 
+    def is_full(self) -> bool:
+        """Whether there is no room left to speak of."""
+        return shutil.disk_usage(self.directory).free < _LEAST_FREE_BYTES
+
     def close(self) -> None:
         os.close(self.lock_fd)
 
@@ -76,6 +83,10 @@ class Workspace:
     @property
     def checkpoint(self) -> Path:
         return self.directory / "checkpoint"
+
+    @property
+    def run_log(self) -> Path:
+        return self.directory / "run.log"
 
     @property
     def spark_log(self) -> Path:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
+import threading
 
 import pytest
 
 from barnabas import Broker
 from barnabas.broker.authorization import REQUIRED
+from barnabas.broker.context import Context
+from barnabas.broker.router import Hold, Outcome
 from barnabas.protocol.api import API_VERSIONS, APIS, METADATA
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.raw_client import RawClient
 
 
@@ -106,3 +110,41 @@ def test_requests_carry_who_asks(node: Broker) -> None:
     finally:
         node._server.node.authorizer = allow_all
     assert ("User:ANONYMOUS", "127.0.0.1", "DESCRIBE", "hidden") in asked
+
+
+def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> None:
+    """What is awaited before an append must not be overtaken by the next one."""
+    assert node._server is not None and node._loop is not None
+    handlers = node._server._routers[0]._handlers
+    order: list[str] = []
+    may_go_on = threading.Event()
+
+    async def held() -> MetadataResponse:
+        while not may_go_on.is_set():
+            await asyncio.sleep(0.001)
+        order.append("held")
+        return MetadataResponse()
+
+    def hold(context: Context, request: MetadataRequest) -> Outcome:
+        return Hold(held())
+
+    def follow(context: Context, request: ApiVersionsRequest) -> Outcome:
+        order.append("next")
+        return ApiVersionsResponse()
+
+    handlers[METADATA.key], handlers[API_VERSIONS.key] = hold, follow
+    try:
+        with (
+            RawClient(node.bootstrap_servers) as client,
+            RawClient(node.bootstrap_servers) as other,
+        ):
+            client.send(METADATA, 9, MetadataRequest(topics=[]))
+            client.send(API_VERSIONS, 0, ApiVersionsRequest())
+            other.call(API_VERSIONS, 0, ApiVersionsRequest())
+            assert order == ["next"], "another connection goes on, this one's next does not"
+            may_go_on.set()
+            client.receive(METADATA, 9)
+            client.receive(API_VERSIONS, 0)
+    finally:
+        handlers.clear()
+    assert order == ["next", "held", "next"]

@@ -117,6 +117,10 @@ def test_a_second_run_adds_nothing_twice_sp_4(
     site.run(spark)
     assert contents(spark, site) == before
     assert site.dead_letters() == found.bad
+    # A batch that was cut off after its dead letters had been sent is taken again.
+    letters = Tables(site.job.tables).read(spark, "dead_letters")
+    site.job.send_dead_letters(letters, is_replay=True)
+    assert site.dead_letters() == found.bad
     figures = read_figures(site.job.tables)
     assert figures.accounts == (2 * found.lines, len(found.hits), len(found.bad), found.lines)
     assert figures.accounts.balance

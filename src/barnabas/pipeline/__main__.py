@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 failed (one line on standard error says why), 2 the comman
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -90,23 +91,22 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
     )
     stop.listen()
     with Workspace(given.out) as workspace:
-        logging.basicConfig(
-            filename=workspace.run_log,
-            level=logging.INFO,
-            format="%(asctime)s %(name)s %(message)s",
-        )
+        logging.raiseExceptions = False  # a full disk need not be told twice
+        form = "%(asctime)s %(levelname)s %(name)s %(message)s"
+        logging.basicConfig(filename=workspace.run_log, level=logging.INFO, format=form)
         try:
             return 0 if Run(options, workspace, stop).run() else 1
-        except (PySparkException, Py4JError, BarnabasError, OSError):
+        except (PySparkException, Py4JError, BarnabasError, OSError) as error:
+            # A full disk shows in many ways; what helps is the same.
             if workspace.is_full():
                 raise ConfigError(
                     f"the disk of {workspace.directory} is full: make room and run again, or choose"
                     " another directory: --out"
-                ) from None
+                ) from error
+            if isinstance(error, PySparkException | Py4JError):
+                what = f"Spark: {_essence(str(error))} (see {workspace.spark_log})"
+                raise ConfigError(what) from error
             raise
-            raise ConfigError(
-                f"Spark: {_essence(str(error))} (see {workspace.spark_log})"
-            ) from error
 
 
 def _report(given: argparse.Namespace, stop: Stop) -> int:

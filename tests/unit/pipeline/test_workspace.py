@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import ConfigError
+from barnabas.pipeline.workspace import Workspace
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    with Workspace(tmp_path / "out"):
+        with pytest.raises(ConfigError, match="another run is using"):
+            Workspace(tmp_path / "out", patience_s=0.1)
+        with Workspace(tmp_path / "other", patience_s=0.1):
+            pass
+    with Workspace(tmp_path / "out", patience_s=0.1) as workspace:
+        assert not workspace.is_full()
+        assert workspace.generated(5, 1).parent.is_dir()
+
+
+def test_a_place_that_cannot_be_written_ux_4(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="choose another directory: --out"):
+        Workspace(tmp_path / "file" / "out")

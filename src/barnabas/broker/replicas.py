@@ -6,7 +6,6 @@ and roles. Between the controller's word and the disk there is no second way, fo
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 from barnabas.broker.replica import Replica
@@ -16,8 +15,6 @@ from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.replication.partition import Partition
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-
-_log = logging.getLogger(__name__)
 
 
 class Replicas:

@@ -75,10 +75,6 @@ class Router:
         self._channels[connection] = None
         return connection
 
-    @property
-    def connection_count(self) -> int:
-        return len(self._channels)
-
     def close(self) -> None:
         """Close every connection; what is being answered is given up."""
         for connection, channel in list(self._channels.items()):

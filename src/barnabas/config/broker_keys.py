@@ -11,8 +11,6 @@ from itertools import chain
 
 from barnabas.config.key import ConfigKey, table
 
-_INT_MAX = 2147483647
-
 PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.")
 """Beginnings of names that have no rows: settings of one listener or of a plug-in."""
 

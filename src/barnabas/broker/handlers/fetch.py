@@ -39,7 +39,6 @@ _log = logging.getLogger(__name__)
 _OLDEST = 4  # below, records would have to be converted down, which nobody does any more
 _TOPIC_IDS = 13
 _NEW_SESSION_EPOCHS = (0, -1)
-_NO_TOPIC_ID = bytes(16)
 
 
 class _Answer(NamedTuple):

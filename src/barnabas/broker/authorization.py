@@ -46,16 +46,21 @@ CLUSTER_NAME = "kafka-cluster"
 
 # By the API's stem; None: anybody may ask.
 REQUIRED: dict[str, Needs | None] = {
+    "alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
     "api_versions": None,
+    "create_partitions": Needs(Operation.ALTER, ResourceType.TOPIC),
     "create_topics": Needs(Operation.CREATE, ResourceType.TOPIC),
     "delete_topics": Needs(Operation.DELETE, ResourceType.TOPIC),
     "describe_cluster": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "describe_configs": Needs(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
+    "describe_log_dirs": Needs(Operation.DESCRIBE, ResourceType.CLUSTER),
     "fetch": Needs(Operation.READ, ResourceType.TOPIC),
     "find_coordinator": Needs(Operation.DESCRIBE, ResourceType.GROUP),
+    "incremental_alter_configs": Needs(Operation.ALTER_CONFIGS, ResourceType.TOPIC),
     "init_producer_id": Needs(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),
     "list_offsets": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "metadata": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
+    "offset_for_leader_epoch": Needs(Operation.DESCRIBE, ResourceType.TOPIC),
     "produce": Needs(Operation.WRITE, ResourceType.TOPIC),
 }
 

@@ -68,7 +68,12 @@ API_VERSIONS: Final = Api(18, "ApiVersions", (0, 4), 3)
 CREATE_TOPICS: Final = Api(19, "CreateTopics", (0, 7), 5)
 DELETE_TOPICS: Final = Api(20, "DeleteTopics", (0, 6), 4)
 INIT_PRODUCER_ID: Final = Api(22, "InitProducerId", (0, 5), 2)
+OFFSET_FOR_LEADER_EPOCH: Final = Api(23, "OffsetForLeaderEpoch", (0, 4), 4)
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", (0, 4), 4)
+ALTER_CONFIGS: Final = Api(33, "AlterConfigs", (0, 2), 2)
+DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", (0, 4), 2)
+CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", (0, 3), 2)
+INCREMENTAL_ALTER_CONFIGS: Final = Api(44, "IncrementalAlterConfigs", (0, 1), 1)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", (0, 1), 0)
 
 APIS: Final[Mapping[int, Api]] = MappingProxyType(
@@ -84,7 +89,12 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             CREATE_TOPICS,
             DELETE_TOPICS,
             INIT_PRODUCER_ID,
+            OFFSET_FOR_LEADER_EPOCH,
             DESCRIBE_CONFIGS,
+            ALTER_CONFIGS,
+            DESCRIBE_LOG_DIRS,
+            CREATE_PARTITIONS,
+            INCREMENTAL_ALTER_CONFIGS,
             DESCRIBE_CLUSTER,
         )
     }

@@ -29,6 +29,9 @@ class RawClient:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self.socket.close()
 
     def send(self, api: Api, version: int, request: Message) -> int:
@@ -56,11 +59,18 @@ class RawClient:
         head = self._receive_exactly(4)
         return self._receive_exactly(struct.unpack(">i", head)[0]) if head else b""
 
-    def is_closed_by_peer(self) -> bool:
+    def is_closed_by_peer(self, within_s: float = 10.0) -> bool:
+        """Whether the end comes in time, and nothing before it."""
+        before = self.socket.gettimeout()
+        self.socket.settimeout(within_s)
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
             return True
+        except TimeoutError:
+            return False
+        finally:
+            self.socket.settimeout(before)
 
     def _receive_exactly(self, size: int) -> bytes:
         data = bytearray()

@@ -8,7 +8,7 @@ connection. The rows are those of Kafka 3.9; a row's docstring is its meaning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -31,13 +31,15 @@ class ConfigError(BarnabasError):
 class KafkaError(BarnabasError):
     """An error of Kafka's protocol; without a message of its own it says its `meaning`.
 
-    `retriable`: the same request may succeed later without any change to it.
+    `retriable`: the same request may succeed later without any change to it. `record_errors`: where
+    only some records of a produced batch are at fault, their indexes and what is wrong (KIP-467).
     """
 
     code: ClassVar[int]
     name: ClassVar[str]  # as Kafka writes it: "UNKNOWN_TOPIC_OR_PARTITION"
     retriable: ClassVar[bool]
     meaning: ClassVar[str]
+    record_errors: Sequence[tuple[int, str]] = ()
 
     def __init_subclass__(cls, *, code: int, retriable: bool = False, name: str = "") -> None:
         cls.code = code

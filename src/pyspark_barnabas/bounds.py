@@ -43,11 +43,11 @@ class Bound(NamedTuple):
         return self.offsets is None and self.timestamp_ms is None and self.timestamps_ms is None
 
 
-def starting_bound(options: GivenOptions) -> Bound:
+def starting_bound(options: GivenOptions, default: int) -> Bound:
     strategy = (options.get(STRATEGY_NAME) or "error").strip().lower()
     if strategy not in ("error", "latest"):
         raise ConfigError(f"option {STRATEGY_NAME}={strategy!r}: expected error or latest")
-    bound = _bound(options, STARTING_NAMES, EARLIEST)
+    bound = _bound(options, STARTING_NAMES, default)
     return bound._replace(latest_if_no_match=strategy == "latest")
 
 

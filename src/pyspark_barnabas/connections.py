@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from barnabas.client.sync import SyncConsumer
+from pyspark_barnabas.memory import keep_freed_memory
 
 _MOST_KEPT = 4
 
@@ -45,4 +46,5 @@ def consumers_of_process() -> KeptConsumers:
     gives a task nothing to keep a connection in; to connect anew would cost more than reading a
     small batch does.
     """
+    keep_freed_memory()
     return KeptConsumers()

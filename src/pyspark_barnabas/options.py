@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from barnabas.errors import ConfigError
 from pyspark_barnabas.bounds import (
+    EARLIEST,
     ENDING_NAMES,
     LATEST,
     STARTING_NAMES,
@@ -82,7 +83,9 @@ def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -
     """
     options = GivenOptions(given)
     refuse_unknown(options.names(), _SOURCE_NAMES)
-    starting, ending = starting_bound(options), ending_bound(options)
+    # The connector's defaults: a batch is about what is there, a stream about what comes.
+    starting = starting_bound(options, LATEST if streaming else EARLIEST)
+    ending = ending_bound(options)
     if streaming is True:
         _refuse_ending(options)
     if streaming is False:

@@ -100,6 +100,14 @@ def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, 
 
 def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
     """`names` are lower-case. Raises `ConfigError` with the nearest name that exists."""
+    names = list(names)
+    if _OF_CATALOG_TABLES in names:
+        # Seen with 4.3: Spark keeps a table's options in its catalog, and when the table is read
+        # it makes a source written in Python without any. Better no table than one of no use.
+        raise ConfigError(
+            "CREATE TABLE cannot hold a topic: Spark does not give a table's options to a source"
+            " written in Python. Use CREATE TEMPORARY VIEW ... USING barnabas OPTIONS (...)"
+        )
     exist = {name.lower(): name for name in (*known, _SERVERS, _PREFIX + _SERVERS)}
     for name in names:
         if name in exist or name.startswith(_PREFIX) or name in _OF_SPARK:
@@ -111,6 +119,7 @@ def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
 
 # What Spark itself hands on beside the user's options.
 _OF_SPARK = frozenset(("checkpointlocation", "queryname"))
+_OF_CATALOG_TABLES = "provider"
 
 
 def _take(properties: dict[str, str], name: str, value: str, own: set[str]) -> None:

@@ -8,25 +8,38 @@ import pytest
 
 from barnabas.client.admin import (
     BROKER,
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
     DYNAMIC_TOPIC_CONFIG,
     TOPIC,
+    ConfigOperation,
+    ConfigOperationType,
     ConfigResource,
+    ConfigSynonym,
     NewTopic,
 )
-from barnabas.client.sync import SyncAdmin
+from barnabas.client.sync import SyncAdmin, SyncProducer
 from barnabas.errors import (
+    BrokerNotAvailable,
     InvalidConfig,
     InvalidPartitions,
+    InvalidReplicaAssignment,
     InvalidReplicationFactor,
+    InvalidRequest,
     InvalidTopic,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
+from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from barnabas.broker.embedded import Broker
+
+
+SET, DELETE, APPEND, SUBTRACT = ConfigOperationType
 
 
 @pytest.fixture
@@ -96,16 +109,110 @@ def test_configs_come_with_their_source(admin: SyncAdmin) -> None:
     """UX-3: of topics and of brokers."""
     admin.create_topics([NewTopic("configured", configs={"retention.ms": "12345"})])
     resource = ConfigResource(TOPIC, "configured")
-    configs = {entry.name: entry for entry in admin.describe_configs([resource])[resource]}
+    configs = {entry.name: entry for entry in admin.describe_configs(resource)}
     assert configs["retention.ms"].value == "12345"
     assert configs["retention.ms"].source == DYNAMIC_TOPIC_CONFIG
     assert configs["segment.bytes"].value == "1073741824"
-    assert configs["segment.bytes"].source != DYNAMIC_TOPIC_CONFIG
-    broker = ConfigResource(BROKER, "0")
-    described = admin.describe_configs([broker], documentation=True)[broker]
-    (threads,) = [entry for entry in described if entry.name == "num.partitions"]
-    assert threads.value == "1"
-    assert threads.documentation
+    assert configs["segment.bytes"].source == DEFAULT_CONFIG
+    (only,) = admin.describe_configs(
+        ConfigResource(BROKER, "0"),
+        ["num.partitions"],
+        include_synonyms=True,
+        include_documentation=True,
+    )
+    assert (only.value, only.type, only.is_read_only) == ("1", "int", True)
+    assert only.synonyms == (ConfigSynonym("num.partitions", "1", DEFAULT_CONFIG),)
+    assert only.documentation
+    both = [resource, ConfigResource(BROKER, "")]
+    assert [len(entries) for entries in admin.describe_configs(both).values()] == [36, 0]
+
+
+def test_configs_are_changed_one_by_one(admin: SyncAdmin) -> None:
+    """TP-4, UX-3"""
+    admin.create_topics([NewTopic("changed", configs={"flush.ms": "7"})])
+    resource = ConfigResource(TOPIC, "changed")
+
+    def own() -> dict[str, str | None]:
+        entries = admin.describe_configs(resource)
+        return {each.name: each.value for each in entries if each.source == DYNAMIC_TOPIC_CONFIG}
+
+    admin.alter_configs(
+        resource,
+        [
+            ConfigOperation("retention.ms", SET, "5000"),
+            ConfigOperation("cleanup.policy", APPEND, "compact"),
+            ConfigOperation("flush.ms", DELETE),
+        ],
+    )
+    assert own() == {"retention.ms": "5000", "cleanup.policy": "delete,compact"}
+    admin.alter_configs(resource, [ConfigOperation("cleanup.policy", SUBTRACT, "delete")])
+    assert own() == {"retention.ms": "5000", "cleanup.policy": "compact"}
+    admin.alter_configs(
+        resource, [ConfigOperation("retention.ms", SET, "6000")], validate_only=True
+    )
+    assert own()["retention.ms"] == "5000"
+    with pytest.raises(InvalidConfig, match=r"'changed'.*did you mean retention\.ms"):
+        admin.alter_configs(resource, [ConfigOperation("retention.mss", SET, "1")])
+    with pytest.raises(UnknownTopicOrPartition, match="'never'"):
+        admin.alter_configs(ConfigResource(TOPIC, "never"), [])
+
+
+def test_brokers_are_changed_while_they_run(admin: SyncAdmin) -> None:
+    """Of one broker, and of all; the one's own setting is the stronger."""
+    one, every = ConfigResource(BROKER, "0"), ConfigResource(BROKER, "")
+    name = "log.segment.bytes"
+    admin.alter_configs(every, [ConfigOperation(name, SET, "3000000")])
+    admin.alter_configs(one, [ConfigOperation(name, SET, "2000000")])
+    (entry,) = admin.describe_configs(one, [name], include_synonyms=True)
+    assert (entry.value, entry.source) == ("2000000", DYNAMIC_BROKER_CONFIG)
+    assert [synonym.source for synonym in entry.synonyms] == [
+        DYNAMIC_BROKER_CONFIG,
+        DYNAMIC_DEFAULT_BROKER_CONFIG,
+        DEFAULT_CONFIG,
+    ]
+    for resource in (one, every):
+        admin.alter_configs(resource, [ConfigOperation(name, DELETE)])
+    with pytest.raises(InvalidRequest, match="properties file"):
+        admin.alter_configs(one, [ConfigOperation("num.partitions", SET, "2")])
+    for nobody in ("7", "x"):
+        with pytest.raises(BrokerNotAvailable, match=f"'{nobody}'"):
+            admin.alter_configs(ConfigResource(BROKER, nobody), [])
+
+
+def test_a_topic_gets_more_partitions(admin: SyncAdmin) -> None:
+    """TP-1"""
+    admin.create_topics([NewTopic("grows", 1)])
+
+    def partitions() -> int:
+        (topic,) = admin.describe_topics(["grows"])
+        return len(topic.partitions)
+
+    admin.create_partitions("grows", 2)
+    assert partitions() == 2
+    admin.create_partitions("grows", 5, validate_only=True)
+    assert partitions() == 2
+    admin.create_partitions("grows", 4, [[0], [0]])
+    assert partitions() == 4
+    with pytest.raises(InvalidPartitions, match="'grows'"):
+        admin.create_partitions("grows", 3)
+    with pytest.raises(InvalidReplicaAssignment, match="'grows'"):
+        admin.create_partitions("grows", 5, [[9]])
+    with pytest.raises(UnknownTopicOrPartition, match="'never'"):
+        admin.create_partitions("never", 3)
+
+
+def test_log_directories_tell_what_lies_in_them(broker: Broker, admin: SyncAdmin) -> None:
+    admin.create_topics([NewTopic("stored", 2)])
+    with SyncProducer(broker.bootstrap_servers) as producer:
+        producer.send("stored", b"x" * 1000, partition=1).result(10)
+    described = admin.describe_log_dirs()
+    (directory,) = described[0]
+    assert (directory.path, directory.error) == (str(broker.data_dir), None)
+    assert directory.replicas[TopicPartition("stored", 0)].size_bytes == 0
+    replica = directory.replicas[TopicPartition("stored", 1)]
+    assert 1000 < replica.size_bytes < 1200
+    assert (replica.offset_lag, replica.is_future) == (0, False)
+    assert 0 < directory.usable_bytes <= directory.total_bytes
 
 
 def test_the_cluster_names_its_brokers(broker: Broker, admin: SyncAdmin) -> None:

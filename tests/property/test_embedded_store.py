@@ -69,7 +69,8 @@ def _as_model(tree: Tree) -> Model:
 
 async def _run(directory: Path, batches: list[list[Operation]], snapshot_at: int) -> list[Model]:
     """The model after each commit that went through, checked against the store's own tree."""
-    store = EmbeddedStore(Journal(directory), snapshot_at)
+    journal = Journal(directory)
+    store = EmbeddedStore(journal, snapshot_at)
     history: list[Model] = [{"/": (None, 0, 0)}]
     for batch in batches:
         expected = _apply_to_model(history[-1], batch)
@@ -81,7 +82,8 @@ async def _run(directory: Path, batches: list[list[Operation]], snapshot_at: int
         if expected is not None:
             history.append(expected)
         assert _as_model(store._tree) == history[-1]
-    return history  # and no close: the process is killed here
+    journal.close()  # but not the store: the process is killed here, and loses its lock
+    return history
 
 
 def _reopened(directory: Path) -> Model:

@@ -1,4 +1,5 @@
-"""The log against a list: appends, reads, retries, restarts and power cuts, in any order (ST-8).
+"""The log against a list: appends, transactions, reads, retries, truncation, retention, restarts
+and power cuts, in any order (ST-6, ST-8, CO-6).
 
 A power cut is modelled harder than `kill -9`: of what was not flushed, any part may be missing at
 the end, what comes behind the cut may be noise, and indexes and snapshots above the recovery point
@@ -27,11 +28,12 @@ from hypothesis.stateful import (
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData, OffsetOutOfRange, OutOfOrderSequenceNumber
 from barnabas.records.batch import iterate_batches, verify_crc
+from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder, iterate_records
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
 from barnabas.storage.segment import Segment
-from tests.unit.storage.disk import NAME, QuickFiles, open_at
+from tests.unit.storage.disk import NAME, QuickFiles, make_transactional, open_at
 
 CONFIGS = st.fixed_dictionaries(
     {
@@ -42,6 +44,7 @@ CONFIGS = st.fixed_dictionaries(
     }
 ).map(lambda fields: LogConfig(**fields))  # type: ignore[arg-type]
 PRODUCERS = 3
+TRANSACTIONAL = (100, 101)  # ids of producers that write in transactions alone
 
 
 class Batch(NamedTuple):
@@ -53,6 +56,8 @@ class Batch(NamedTuple):
     producer_id: int
     sequence: int
     epoch: int
+    marker: int | None = None
+    """ABORT or COMMIT: it has one record, which consumers do not get."""
 
     @property
     def end_offset(self) -> int:
@@ -66,6 +71,8 @@ class LogMachine(RuleBasedStateMachine):
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="barnabas-log-"))
         self.batches: list[Batch] = []
+        self.start = 0
+        self.end = 0
         self.epoch = 0
         self.serial = 0
 
@@ -80,15 +87,19 @@ class LogMachine(RuleBasedStateMachine):
             self.log.release()
         shutil.rmtree(self.directory)
 
-    @property
-    def end(self) -> int:
-        return self.batches[-1].end_offset if self.batches else 0
-
     def sequence_of(self, producer_id: int) -> int:
         for each in reversed(self.batches):
-            if each.producer_id == producer_id:
+            if each.producer_id == producer_id and each.marker is None:
                 return each.sequence + len(each.values)
         return 0
+
+    def took(self, new: Batch) -> None:
+        self.batches.append(new)
+        self.end = new.end_offset
+
+    def is_known(self, each: Batch) -> bool:
+        """Whether a producer's batch is sure to be remembered: retention may have taken it."""
+        return each.base_offset >= self.start
 
     # --- what clients do -------------------------------------------------------------------------
 
@@ -98,7 +109,10 @@ class LogMachine(RuleBasedStateMachine):
         builder = BatchBuilder(codec, *producer)
         for value, time in zip(each.values, each.times, strict=True):
             builder.append(time, None, value)
-        result = self.log.append(memoryview(bytearray(builder.build())), self.epoch, 10**6)
+        records = bytearray(builder.build())
+        if each.producer_id in TRANSACTIONAL:
+            make_transactional(records)
+        result = self.log.append(memoryview(records), self.epoch, 10**6)
         return result.base_offset, result.is_duplicate
 
     @rule(
@@ -113,19 +127,31 @@ class LogMachine(RuleBasedStateMachine):
         sequence = self.sequence_of(producer_id)
         new = Batch(self.end, values, tuple(times), producer_id, sequence, self.epoch)
         assert self.send(new, codec) == (new.base_offset, False)
-        self.batches.append(new)
+        self.took(new)
+
+    @rule(producer_id=st.sampled_from(TRANSACTIONAL), count=st.integers(1, 3))
+    def send_in_a_transaction(self, producer_id: int, count: int) -> None:
+        self.append([self.serial % 300] * count, 20, producer_id, 0)
+
+    @rule(producer_id=st.sampled_from(TRANSACTIONAL), kind=st.sampled_from([ABORT, COMMIT]))
+    def end_transaction(self, producer_id: int, kind: int) -> None:
+        new = Batch(self.end, (b"",), (7,), producer_id, -1, self.epoch, kind)
+        marker = bytearray(build_marker(Marker(0, 7, kind, 0), producer_id, 0))
+        result = self.log.append_control(memoryview(marker), self.epoch, 10**6)
+        assert result.base_offset == new.base_offset
+        self.took(new)
 
     @rule(producer_id=st.integers(0, PRODUCERS - 1))
     def retry(self, producer_id: int) -> None:
         """The last batch: the one that is known after a restart, too."""
         mine = [each for each in self.batches if each.producer_id == producer_id]
-        if mine:
+        if mine and self.is_known(mine[-1]):
             assert self.send(mine[-1]) == (mine[-1].base_offset, True)
 
     @rule(producer_id=st.integers(0, PRODUCERS - 1), gap=st.integers(1, 5))
     def skip_a_sequence(self, producer_id: int, gap: int) -> None:
         sequence = self.sequence_of(producer_id)
-        if sequence:
+        if any(each.producer_id == producer_id and self.is_known(each) for each in self.batches):
             with pytest.raises(OutOfOrderSequenceNumber):
                 self.send(Batch(0, (b"gap",), (0,), producer_id, sequence + gap, 0))
 
@@ -145,9 +171,9 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), max_bytes=st.integers(0, 1500))
     def read(self, data: st.DataObject, max_bytes: int) -> None:
-        ends = [0, *(each.end_offset for each in self.batches)]
+        ends = [self.start, *(each.end_offset for each in self.batches)]
         end = data.draw(st.sampled_from(ends))
-        offset = data.draw(st.integers(0, self.end))
+        offset = data.draw(st.integers(self.start, self.end))
         raw = self.fetch(offset, max_bytes, end)
         found = [header for _, header in iterate_batches(raw)]
         wanted = [each for each in self.batches if offset < each.end_offset <= end]
@@ -167,7 +193,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(beyond=st.integers(1, 1000))
     def read_outside(self, beyond: int) -> None:
-        for offset in (-beyond, self.end + beyond):
+        for offset in (self.start - beyond, self.end + beyond):
             with pytest.raises(OffsetOutOfRange):
                 self.log.read(offset, 100, self.end)
 
@@ -188,7 +214,90 @@ class LogMachine(RuleBasedStateMachine):
     def search_newest(self) -> None:
         newest = max((time for each in self.batches for time in each.times), default=None)
         found = self.log.max_timestamp_offset()
-        assert (found and found.timestamp) == newest
+        # Records below the log start may lie in the first segment still.
+        if newest is not None:
+            assert found is not None and found.timestamp >= newest
+            assert found.timestamp == newest or found.offset < self.start
+
+    @rule(data=st.data())
+    def read_committed(self, data: st.DataObject) -> None:
+        """What is left when the producers that are named are skipped up to their markers."""
+        stable, wanted = self.committed()
+        assert self.log.last_stable_offset(self.end) == stable
+        offset = data.draw(st.integers(self.start, self.end))
+        batches = [each for each in self.batches if offset < each.end_offset <= stable]
+        aborted = sorted(self.log.aborted_transactions(offset, stable), key=lambda each: each[1])
+        skipped: set[int] = set()
+        found = []
+        for each in batches:
+            while aborted and aborted[0].first_offset < each.end_offset:
+                skipped.add(aborted.pop(0).producer_id)
+            if each.marker == ABORT:
+                skipped.discard(each.producer_id)
+            elif each.marker is None and each.producer_id not in skipped:
+                found.append(each.base_offset)
+        assert found == [each for each in wanted if any(each == b.base_offset for b in batches)]
+
+    def committed(self) -> tuple[int, list[int]]:
+        """The last stable offset, and the base offsets of the batches that count below it."""
+        opened: dict[int, list[int]] = {}
+        counted: list[int] = []
+        for each in self.batches:
+            if each.marker is not None:
+                mine = opened.pop(each.producer_id, [])
+                counted += mine if each.marker == COMMIT else []
+            elif each.producer_id in TRANSACTIONAL:
+                opened.setdefault(each.producer_id, []).append(each.base_offset)
+            else:
+                counted.append(each.base_offset)
+        stable = min((mine[0] for mine in opened.values()), default=self.end)
+        return stable, sorted(offset for offset in counted if offset < stable)
+
+    # --- what makes it shorter -------------------------------------------------------------------
+
+    @precondition(lambda self: self.batches)
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        """At the end of a batch, as followers do it; then there is a new leader."""
+        ends = [each.end_offset for each in self.batches]
+        self.end = data.draw(st.sampled_from([self.start, *ends]))
+        self.log.truncate(self.end)
+        self.batches = [each for each in self.batches if each.end_offset <= self.end]
+        self.change_leader()
+
+    @precondition(lambda self: self.batches)
+    @rule(data=st.data())
+    def delete_records(self, data: st.DataObject) -> None:
+        stable, _ = self.committed()
+        bases = [each.base_offset for each in self.batches if each.base_offset <= stable]
+        self.log.raise_log_start(data.draw(st.sampled_from([*bases, stable])))
+        self.log.enforce_retention(0, stable)
+        self.begins_at(self.log.log_start_offset)
+
+    @rule(retention_bytes=st.integers(0, 3000))
+    def retain(self, retention_bytes: int) -> None:
+        stable, _ = self.committed()
+        before = self.log.size_bytes
+        self.log.config = self.config._replace(retention_bytes=retention_bytes, retention_ms=-1)
+        removed = self.log.enforce_retention(0, stable)
+        self.log.config = self.config
+        assert (removed == 0) == (self.log.size_bytes == before)
+        assert self.log.size_bytes >= min(before, retention_bytes)
+        self.begins_at(self.log.log_start_offset)
+        excess_bytes = self.log.size_bytes - retention_bytes
+        if excess_bytes > 0:
+            # The first one is more than is too much, or it is still needed.
+            first, *others = self.log.segments
+            end = others[0].base_offset if others else self.end
+            assert excess_bytes < first.size_bytes or end > stable
+
+    def begins_at(self, offset: int) -> None:
+        self.start = offset
+        self.batches = [each for each in self.batches if each.end_offset > offset]
+
+    @rule(now_ms=st.integers(0, 10**6))
+    def remove_discarded(self, now_ms: int) -> None:
+        self.log.remove_discarded(now_ms)
 
     # --- what happens to machines ----------------------------------------------------------------
 
@@ -206,11 +315,17 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.log.close()
-        self.log = open_at(self.directory, self.config)
+        self.log = open_at(self.directory, self.config, Start(True, log_start_offset=self.start))
+        self.log.assign_leader_epoch(self.epoch)
 
-    @rule()
-    def kill(self) -> None:
-        """Nothing that was written is lost."""
+    @rule(staged=st.integers(0, 4))
+    def kill(self, staged: int) -> None:
+        """Nothing that was written is lost, and of what was only staged nothing is there."""
+        for i in range(staged):
+            self.send(Batch(self.end + i, (b"staged",), (5,), -1, 0, self.epoch))
+        # A roll has written what came before it.
+        for _ in range(staged - len(self.log.segments[-1].staged)):
+            self.took(Batch(self.end, (b"staged",), (5,), -1, 0, self.epoch))
         self.log.release()
         self._recover(self.log.recovery_point)
 
@@ -237,6 +352,7 @@ class LogMachine(RuleBasedStateMachine):
             file.seek(cut)
             file.write(data.draw(st.sampled_from([b"", bytes(40), b"\xff" * 70])))
         self.batches = self._whole(hit)
+        self.end = self.batches[-1].end_offset if self.batches else self.start
         self._recover(point)
 
     def _durable_bytes(self, segment: Segment, point: int) -> int:
@@ -258,7 +374,7 @@ class LogMachine(RuleBasedStateMachine):
         return [each for each in self.batches if each.end_offset <= end]
 
     def _recover(self, recovery_point: int) -> None:
-        start = Start(is_clean=False, recovery_point=recovery_point)
+        start = Start(is_clean=False, recovery_point=recovery_point, log_start_offset=self.start)
         self.log = open_at(self.directory, self.config, start)
         # The epoch of a leader that wrote nothing is assigned anew, as after any restart.
         self.log.assign_leader_epoch(self.epoch)
@@ -269,14 +385,15 @@ class LogMachine(RuleBasedStateMachine):
     def the_log_is_the_list(self) -> None:
         if not hasattr(self, "log"):
             return
-        assert (self.log.log_start_offset, self.log.log_end_offset) == (0, self.end)
+        assert (self.log.log_start_offset, self.log.log_end_offset) == (self.start, self.end)
         found = [
             (record.offset, record.timestamp, record.value)
-            for record in iterate_records(self.fetch(0, 1 << 30, self.end))
+            for record in iterate_records(self.fetch(self.start, 1 << 30, self.end))
         ]
         assert found == [
             (each.base_offset + i, time, value)
             for each in self.batches
+            if each.marker is None
             for i, (value, time) in enumerate(zip(each.values, each.times, strict=True))
         ]
         bases = [segment.base_offset for segment in self.log.segments]

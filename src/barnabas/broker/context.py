@@ -12,15 +12,20 @@ from barnabas.broker.authorization import (
     Principal,
     ResourceType,
 )
+from barnabas.broker.preparation import Preparer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.broker.controller_runner import ControllerRunner
+    from barnabas.broker.dynamic_config import DynamicConfig
     from barnabas.broker.producer_ids import ProducerIds
     from barnabas.broker.replicas import Replicas
     from barnabas.clock import Clock
     from barnabas.cluster.image import BrokerImage, ClusterImage
     from barnabas.config import BrokerConfig
     from barnabas.protocol.api import Api
+    from barnabas.replication.fetch_session import FetchSessions
 
 
 class Node:
@@ -32,8 +37,12 @@ class Node:
         "broker_id",
         "clock",
         "config",
+        "config_listeners",
         "controller",
+        "dynamic_config",
+        "fetch_sessions",
         "image",
+        "preparer",
         "producer_ids",
         "replicas",
     )
@@ -47,16 +56,27 @@ class Node:
         image: ClusterImage,
         producer_ids: ProducerIds,
     ) -> None:
-        self.config = config
+        self.config = config  # replaced as a whole; `set_config` tells who has to know
+        self.config_listeners: list[Callable[[BrokerConfig], None]] = []
+        self.dynamic_config: DynamicConfig
+        self.fetch_sessions: FetchSessions
         self.clock = clock
         self.replicas = replicas
         self.controller = controller
         self.image = image  # replaced, never changed, by each UpdateMetadata
         self.producer_ids = producer_ids
+        self.preparer = Preparer()
         self.broker_id = config.int("broker.id")
         self.authorizer = AllowAll()
         # Listener names for which nobody configured an address to advertise.
         self.auto_advertised: frozenset[str] = frozenset()
+
+    def set_config(self, config: BrokerConfig) -> None:
+        """A dynamic setting has changed: from now on this is the broker's configuration."""
+        self.config = config
+        self.replicas.update_broker_config(config)
+        for listener in self.config_listeners:
+            listener(config)
 
 
 class Context:
@@ -82,7 +102,7 @@ class Context:
         self.client_address = client_address
         self.local_host = ""
         self.api: Api
-        self.version = 0
+        self.version = -1
         self.client_id: str | None = None
 
     def for_request(self, api: Api, version: int, client_id: str | None) -> Context:
@@ -97,7 +117,9 @@ class Context:
     def allowed(self, resource_name: str) -> bool:
         """May the caller do what this API needs, on the resource of that name?"""
         needs = REQUIRED[self.api.stem]
-        return needs is None or self.allowed_to(needs.operation, needs.resource_type, resource_name)
+        return needs is None or self.node.authorizer.allows(
+            self.principal, self.client_address, needs, resource_name
+        )
 
     def allowed_to(
         self, operation: Operation, resource_type: ResourceType, resource_name: str

@@ -1,53 +1,135 @@
-"""What a config's value is and where it comes from, as DescribeConfigs and CreateTopics tell it."""
+"""What a config's value is and where it comes from, as DescribeConfigs and CreateTopics tell it.
+
+Everything that sets a value is listed as a synonym, strongest first (KIP-226):
+
+    the topic's own setting
+    /config/brokers/<id>        each of the names that mean this key, in their order
+    /config/brokers/<default>   the same
+    the properties file         the same
+    the defaults                the same
+
+As in Kafka, the list begins where the key's first name occurs, and what stands before it does not
+count as the source: `retention.ms` that comes from `log.retention.hours` is told as a default.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from itertools import dropwhile
 from typing import NamedTuple
 
-from barnabas.config import BROKER_KEYS, TOPIC_KEYS, BrokerConfig, ConfigKey
+from barnabas.config import BROKER_KEYS, TOPIC_KEYS, BrokerConfig, ConfigKey, key_of
+from barnabas.config.dynamic_keys import Scope, scope_of
+from barnabas.config.topic_keys import SAME_SETTING, unusable
 
 
 class Source(IntEnum):
     """Kafka's config sources, with their codes on the wire (KIP-226)."""
 
     DYNAMIC_TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
 
 
+class Synonym(NamedTuple):
+    """One place that sets a value; the text is None where it is a secret."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
 class Effective(NamedTuple):
-    """A config in force; `value` is its text, None for null."""
+    """A config in force; `value` is its text, None for null and for secrets (SE-6)."""
 
     key: ConfigKey
     value: str | None
     source: Source
+    synonyms: tuple[Synonym, ...]
+    is_read_only: bool
 
 
 def topic_configs(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Effective]:
     """Every config of a topic: its own settings over the broker's over the defaults."""
     in_force = config.log_config(overrides)
+    useless = unusable(overrides)
     effective = []
     for key in TOPIC_KEYS.values():
-        if key.name in overrides:
-            source = Source.DYNAMIC_TOPIC
-        elif any(config.is_set(synonym) for synonym in key.synonyms):
-            source = Source.STATIC_BROKER
-        else:
-            source = Source.DEFAULT
-        value = getattr(in_force, key.name.replace(".", "_"))
-        effective.append(Effective(key, key.text(value), source))
+        value = key.text(getattr(in_force, key.name.replace(".", "_")))
+        synonyms: list[Synonym] = []
+        if key.name in overrides and key.name not in useless:
+            synonyms.append(Synonym(key.name, value, Source.DYNAMIC_TOPIC))
+        if key.synonyms:
+            synonyms += _synonyms(config, key.synonyms[0], is_sensitive=False)
+        effective.append(Effective(key, value, _source(synonyms), tuple(synonyms), False))
     return effective
 
 
 def broker_configs(config: BrokerConfig) -> list[Effective]:
-    """Every config of this broker; secrets are null (SE-6)."""
-    return [
-        Effective(
-            key,
-            None if key.is_sensitive else key.text(config.value(key.name)),
-            Source.STATIC_BROKER if config.is_set(key.name) else Source.DEFAULT,
+    """Every config of this broker, and whatever else is set for it."""
+    from barnabas.config.inert_keys import INTERNAL_KEYS  # few starts need that table
+
+    names = [name for name in BROKER_KEYS if name not in INTERNAL_KEYS or config.is_set(name)]
+    # Settings of single listeners, of plug-ins, throttles: names without a row in the table.
+    names += [name for name in config.set_names() if name not in BROKER_KEYS]
+    effective = []
+    for name in names:
+        key = key_of(name)
+        synonyms = _synonyms(config, name, key.is_sensitive)
+        value = None if key.is_sensitive else key.text(config.value(name))
+        effective.append(
+            Effective(key, value, _source(synonyms), tuple(synonyms), _is_read_only(name))
         )
-        for key in BROKER_KEYS.values()
+    return effective
+
+
+def cluster_configs(config: BrokerConfig) -> list[Effective]:
+    """What is set for all brokers at once, and nothing else."""
+    effective = []
+    for name, text in config.cluster_wide.items():
+        key = key_of(name)
+        value = None if key.is_sensitive else text
+        source = Source.DYNAMIC_DEFAULT_BROKER
+        only = (Synonym(name, value, source),)
+        effective.append(Effective(key, value, source, only, _is_read_only(name)))
+    return effective
+
+
+def _synonyms(config: BrokerConfig, name: str, is_sensitive: bool) -> list[Synonym]:
+    """Every place that sets this broker key or one that stands for it."""
+    names = _names_of(name)
+    found = [
+        Synonym(each, None if is_sensitive else texts[each], source)
+        for source, texts in (
+            (Source.DYNAMIC_BROKER, config.per_broker),
+            (Source.DYNAMIC_DEFAULT_BROKER, config.cluster_wide),
+            (Source.STATIC_BROKER, config.properties),
+        )
+        for each in names
+        if each in texts
     ]
+    for each in names:
+        key = BROKER_KEYS.get(each)
+        if key is not None and key.default is not None:
+            text = None if is_sensitive else key.text(key.default)
+            found.append(Synonym(each, text, Source.DEFAULT))
+    return list(dropwhile(lambda synonym: synonym.name != name, found))
+
+
+def _names_of(name: str) -> tuple[str, ...]:
+    """The names that can set a broker key, strongest first; nearly always it alone."""
+    if name.startswith("listener.name."):
+        return (name, name.split(".", 3)[-1])
+    return SAME_SETTING.get(name, (name,))
+
+
+def _source(synonyms: list[Synonym]) -> Source:
+    return synonyms[0].source if synonyms else Source.DEFAULT
+
+
+def _is_read_only(name: str) -> bool:
+    # As Kafka says it: settings of one listener can be changed all the same.
+    return name not in BROKER_KEYS or scope_of(name) is Scope.READ_ONLY

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -29,7 +30,8 @@ _STOP_TIMEOUT_S = 60.0
 class Broker:
     """A one-node broker on 127.0.0.1.
 
-    `data_dir`: where the log lives; None makes a temporary directory that goes with the broker.
+    `data_dir`: where the log lives; None makes a temporary directory that goes with the broker,
+    unless `config` has `log.dirs`.
     `port`: 0 takes a free one. `config`: Kafka's broker configs, by their names.
 
     `start` raises ConfigError or OSError with one line that says what to do. A broker that was
@@ -42,9 +44,13 @@ class Broker:
         port: int = 0,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        self._given_dir = Path(data_dir) if data_dir is not None else None
-        self._port = port
         self._config = dict(config or {})
+        log_dirs = self._config.get("log.dirs", "")
+        if data_dir is not None and log_dirs:
+            raise ConfigError(f"data_dir={data_dir} and log.dirs={log_dirs}: give one of the two")
+        given = data_dir or log_dirs.split(",")[0].strip()
+        self._given_dir = Path(given) if given else None
+        self._port = port
         self._temporary_dir: Path | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -79,7 +85,8 @@ class Broker:
         if self._thread is None:
             return
         if self._loop is not None and self._stopping is not None:
-            self._loop.call_soon_threadsafe(self._stopping.set)
+            with suppress(RuntimeError):  # the loop is closed: it had to stop by itself
+                self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(_STOP_TIMEOUT_S)
         if self._thread.is_alive():
             raise TimeoutError(f"the broker did not stop within {_STOP_TIMEOUT_S:g} s")
@@ -114,7 +121,7 @@ class Broker:
 
     @property
     def data_dir(self) -> Path:
-        """Where the log lives."""
+        """Where the log lives: the first directory, if there are several."""
         directory = self._given_dir or self._temporary_dir
         if directory is None:
             raise ConfigError("the broker is not running, and its directory is a temporary one")
@@ -133,13 +140,13 @@ class Broker:
 
     async def _serve(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
+        stopping = self._stopping = asyncio.Event()
         config = BrokerConfig(
             {
                 "broker.id": "0",
                 "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
-                **self._config,
                 "log.dirs": str(self.data_dir),
+                **self._config,
             }
         )
         if self._temporary_dir is not None:
@@ -148,11 +155,15 @@ class Broker:
         server = Server(config)
         await server.start()
         self._server = server
+        assert server.failure is not None
+        server.failure.add_done_callback(lambda _: stopping.set())
         started.set()
         try:
-            await self._stopping.wait()
+            await stopping.wait()
         finally:
             await server.stop()
+        if server.failure.done():
+            raise OSError(server.failure.result())
 
     def _forget(self) -> None:
         self._thread = None

@@ -2,7 +2,8 @@
 
 Kafka's rhythm: the high watermark every `replica.high.watermark.checkpoint.interval.ms`, the
 recovery point every `log.flush.offset.checkpoint.interval.ms`, deleted partitions removed within
-`log.segment.delete.delay.ms`, idle producers forgotten within ten minutes of their day.
+`log.segment.delete.delay.ms`, idle producers forgotten within ten minutes of their day, retention
+every `log.retention.check.interval.ms`.
 
 Whatever waits for a disk does so in a thread. One round at a time, and `stop` waits for the one
 under way: the log store is never asked for two things at once.
@@ -12,61 +13,105 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from barnabas.broker.replicas import Replicas
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
-from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS
+from barnabas.config.topic_keys import LONG_MAX
 from barnabas.storage.store import LogStore
+
+if TYPE_CHECKING:
+    from barnabas.broker.replica import Replica
+    from barnabas.broker.router import Router
 
 _log = logging.getLogger(__name__)
 
-_EXPIRE_PRODUCERS_EVERY_MS = 10 * 60 * 1000
+_FLUSH_BY_AGE_EVERY_MS = 1000  # Kafka looks never, unless told how often
 _SHORTEST_INTERVAL_MS = 100  # whatever is configured
 
 
 class _Round:
-    """Something to do again and again."""
+    """Something to do again and again, as often as a config says."""
 
-    __slots__ = ("action", "due_ms", "interval_ms", "name")
+    __slots__ = ("action", "due_ms", "key", "longest_ms", "name")
 
-    def __init__(self, name: str, interval_ms: int, action: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        key: str,
+        action: Callable[[], Awaitable[None]],
+        longest_ms: int = LONG_MAX,
+    ) -> None:
         self.name = name
-        self.interval_ms = max(interval_ms, _SHORTEST_INTERVAL_MS)
+        self.key = key
         self.action = action
+        self.longest_ms = longest_ms
         self.due_ms = 0
+
+    def interval_ms(self, config: BrokerConfig) -> int:
+        return max(min(config.int(self.key), self.longest_ms), _SHORTEST_INTERVAL_MS)
 
 
 class Housekeeping:
     """Runs from `start` to `stop`; a round that fails is logged, and tried again at its time."""
 
     def __init__(
-        self, config: BrokerConfig, clock: Clock, logs: LogStore, replicas: Replicas
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        logs: LogStore,
+        replicas: Replicas,
+        routers: Sequence[Router],
     ) -> None:
+        self._config = config
         self._clock = clock
         self._logs = logs
         self._replicas = replicas
+        self._routers = routers
         self._rounds = [
             _Round(
                 "checkpoint of high watermarks",
-                config.int("replica.high.watermark.checkpoint.interval.ms"),
+                "replica.high.watermark.checkpoint.interval.ms",
                 self._checkpoint_high_watermarks,
             ),
             _Round(
                 "flush of rolled segments",
-                config.int("log.flush.offset.checkpoint.interval.ms"),
+                "log.flush.offset.checkpoint.interval.ms",
                 self._flush_rolled,
             ),
             _Round(
-                "removal of deleted partitions",
-                config.int("log.segment.delete.delay.ms"),
-                self._purge_deleted,
+                "flush by age",
+                "log.flush.scheduler.interval.ms",
+                self._flush_by_age,
+                _FLUSH_BY_AGE_EVERY_MS,
             ),
-            _Round("expiry of producers", _EXPIRE_PRODUCERS_EVERY_MS, self._expire_producers),
+            _Round("retention", "log.retention.check.interval.ms", self._enforce_retention),
+            _Round("removal of deleted files", "log.segment.delete.delay.ms", self._purge_deleted),
+            _Round(
+                "expiry of producers",
+                "producer.id.expiration.check.interval.ms",
+                self._expire_producers,
+            ),
         ]
+        idle_ms = config.int("connections.max.idle.ms")
+        if idle_ms >= 0:
+            self._rounds.append(
+                _Round(
+                    "closing of idle connections",
+                    "connections.max.idle.ms",
+                    self._close_idle,
+                    idle_ms // 4,
+                )
+            )
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+
+    def configure(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed; each round takes them over at its next time."""
+        self._config = config
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -80,7 +125,7 @@ class Housekeeping:
     async def _run(self) -> None:
         now_ms = self._clock.now_ms()
         for each in self._rounds:
-            each.due_ms = now_ms + each.interval_ms
+            each.due_ms = now_ms + each.interval_ms(self._config)
         while True:
             next_round = min(self._rounds, key=lambda each: each.due_ms)
             if await self._stops_within(next_round.due_ms - self._clock.now_ms()):
@@ -89,7 +134,7 @@ class Housekeeping:
                 await next_round.action()
             except OSError as error:
                 _log.error("%s failed: %s", next_round.name, error)
-            next_round.due_ms = self._clock.now_ms() + next_round.interval_ms
+            next_round.due_ms = self._clock.now_ms() + next_round.interval_ms(self._config)
 
     async def _stops_within(self, wait_ms: int) -> bool:
         try:
@@ -106,18 +151,50 @@ class Housekeeping:
     async def _flush_rolled(self) -> None:
         for replica in list(self._replicas):
             for flush in replica.log.take_unflushed():
-                await _in_thread(flush)
+                await self._guarded(replica, flush)
         await _in_thread(self._logs.checkpoint_recovery_points)
+
+    async def _flush_by_age(self) -> None:
+        """`flush.ms` (ST-10); what a count asks for is flushed where it is appended."""
+        now_ms = self._clock.now_ms()
+        for replica in list(self._replicas):
+            if replica.log.config.flush_ms < LONG_MAX and replica.log.due_flush(now_ms):
+                self._replicas.start_flush(replica)
+
+    async def _enforce_retention(self) -> None:
+        for replica in list(self._replicas):
+            try:
+                log, now_ms = replica.log, self._clock.now_ms()
+                if log.enforce_retention(now_ms, replica.high_watermark):
+                    replica.log_start_moved()
+            except OSError as error:
+                self._replicas.fail_directory(replica, error)
+            await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
 
     async def _purge_deleted(self) -> None:
         await _in_thread(self._logs.purge_deleted)
+        now_ms = self._clock.now_ms()
+        for replica in list(self._replicas):
+            await self._guarded(replica, partial(replica.log.remove_discarded, now_ms))
 
     async def _expire_producers(self) -> None:
-        before_ms = self._clock.now_ms() - PRODUCER_EXPIRATION_MS
+        before_ms = self._clock.now_ms() - self._config.int("producer.id.expiration.ms")
         for replica in list(self._replicas):
             replica.log.expire_producers(before_ms)
-            await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
+            await asyncio.sleep(0)
+
+    async def _close_idle(self) -> None:
+        idle_ms = self._config.int("connections.max.idle.ms")
+        for router in self._routers:
+            router.close_idle(self._clock.now_ms(), idle_ms)
+
+    async def _guarded(self, replica: Replica, action: Callable[[], object]) -> None:
+        """In a thread; a disk that refuses takes its directory offline."""
+        try:
+            await _in_thread(action)
+        except OSError as error:
+            self._replicas.fail_directory(replica, error)
 
 
-async def _in_thread(action: Callable[[], None]) -> None:
+async def _in_thread(action: Callable[[], object]) -> None:
     await asyncio.get_running_loop().run_in_executor(None, action)

@@ -59,6 +59,9 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
             )
         if protocol != "PLAINTEXT":
             raise ConfigError(f"listeners: {listener}: {protocol} is not served yet, use PLAINTEXT")
+    inner = config.str("inter.broker.listener.name").upper()
+    if inner and inner not in {listener.name for listener in listeners}:
+        raise ConfigError(f"inter.broker.listener.name: {inner} is not among the listeners")
     return listeners
 
 
@@ -67,7 +70,23 @@ def _security_protocols(config: BrokerConfig) -> dict[str, str]:
     return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
 
 
-def bind(listener: Listener) -> list[socket.socket]:
+def socket_options(config: BrokerConfig) -> list[tuple[int, int]]:
+    """Buffer sizes that the configuration sets, to be inherited by accepted sockets.
+
+    Only those that it sets: a fixed size switches off the kernel's own tuning, which does better
+    than Kafka's default of 100 KiB.
+    """
+    return [
+        (option, config.int(name))
+        for option, name in (
+            (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
+            (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
+        )
+        if config.is_set(name) and config.int(name) >= 0
+    ]
+
+
+def bind(listener: Listener, backlog: int = _BACKLOG) -> list[socket.socket]:
     """Sockets bound to the listener's address; an OSError says which address and what to do."""
     try:
         found = socket.getaddrinfo(
@@ -80,28 +99,30 @@ def bind(listener: Listener) -> list[socket.socket]:
         raise ConfigError(f"listeners: {listener}: {error.strerror}; check the host name") from None
     families = {entry[0]: entry for entry in reversed(found)}
     if not listener.host and socket.AF_INET6 in families and socket.has_dualstack_ipv6():
-        return [_bind_dual_stack(listener)]
+        return [_bind_dual_stack(listener, backlog)]
     family, _, _, _, address = families.get(socket.AF_INET) or found[0]
-    return [_bind_one(listener, socket.socket(family, socket.SOCK_STREAM), address)]
+    return [_bind_one(listener, socket.socket(family, socket.SOCK_STREAM), address, backlog)]
 
 
-def _bind_dual_stack(listener: Listener) -> socket.socket:
+def _bind_dual_stack(listener: Listener, backlog: int) -> socket.socket:
     sock = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     try:
-        return _bind_one(listener, sock, ("::", listener.port))
+        return _bind_one(listener, sock, ("::", listener.port), backlog)
     except ConfigError:
         raise
     except OSError:  # compiled in, and switched off on this machine
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        return _bind_one(listener, sock, ("0.0.0.0", listener.port))
+        return _bind_one(listener, sock, ("0.0.0.0", listener.port), backlog)
 
 
-def _bind_one(listener: Listener, sock: socket.socket, address: object) -> socket.socket:
+def _bind_one(
+    listener: Listener, sock: socket.socket, address: object, backlog: int
+) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind(address)  # type: ignore[arg-type]
-        sock.listen(_BACKLOG)
+        sock.listen(backlog)
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:

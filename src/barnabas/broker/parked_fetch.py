@@ -1,13 +1,21 @@
-"""A fetch that found too little and waits: one object, listed at each of its partitions."""
+"""A fetch that found too little and waits: one object, told of what its partitions get."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from barnabas.broker.replica import Replica
+
+class Watcher(Protocol):
+    """What a replica tells of its changes: a parked fetch, or a partition of a fetch session."""
+
+    def told(self, appended_bytes: int) -> None:
+        """Bytes became visible."""
+        ...
+
+    def wake(self) -> None:
+        """Something changed that a reader must see at once (leadership, deletion)."""
+        ...
 
 
 class ParkedFetch:
@@ -17,32 +25,25 @@ class ParkedFetch:
     may be gone (a topic deleted) or more than was told.
     """
 
-    __slots__ = ("_future", "_missing_bytes", "_replicas")
+    __slots__ = ("_future", "_missing_bytes")
 
-    def __init__(self, replicas: Sequence[Replica], missing_bytes: int) -> None:
-        self._replicas = replicas
+    def __init__(self, missing_bytes: int) -> None:
         self._missing_bytes = missing_bytes
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        for replica in replicas:
-            replica.park(self)
 
     def told(self, appended_bytes: int) -> None:
-        """Bytes became visible at one of the partitions."""
         self._missing_bytes -= appended_bytes
         if self._missing_bytes <= 0:
             self.wake()
 
     def wake(self) -> None:
-        """Enough, or something changed that the reader must see (leadership, deletion)."""
         if not self._future.done():
             self._future.set_result(None)
 
-    async def wait(self, max_wait_ms: int) -> None:
-        """Return when woken or after `max_wait_ms`."""
-        timer = asyncio.get_running_loop().call_later(max_wait_ms / 1000, self.wake)
+    async def wait(self, until: float) -> None:
+        """Return when woken, or at that time of the loop."""
+        timer = asyncio.get_running_loop().call_at(until, self.wake)
         try:
             await self._future
         finally:
             timer.cancel()
-            for replica in self._replicas:
-                replica.unpark(self)

@@ -1,4 +1,5 @@
-"""A broker's first steps in the metadata tree: base nodes, cluster id, registration, election.
+"""A broker's first steps in the metadata tree: base nodes, cluster id, registration, election; and
+a controller's, who gives the topics of old brokers their ids.
 
 Each step is one commit, and each is safe to repeat: a broker that died between two of them goes
 through all of them again at its next start.
@@ -6,10 +7,20 @@ through all of them again at its next start.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from barnabas.clock import Clock, Random
 from barnabas.cluster import layout
 from barnabas.cluster.image import BrokerImage
-from barnabas.cluster.store import BadVersion, Create, MetadataStore, NodeExists, Operation, Set
+from barnabas.cluster.store import (
+    BadVersion,
+    Check,
+    Create,
+    MetadataStore,
+    NodeExists,
+    Operation,
+    Set,
+)
 from barnabas.errors import ConfigError
 
 
@@ -89,3 +100,22 @@ async def become_controller(
     except (NodeExists, BadVersion):
         return None
     return epoch + 1, version + 1
+
+
+async def give_topic_ids(
+    store: MetadataStore, names: Iterable[str], epoch_version: int, random: Random
+) -> None:
+    """Give those of these topics an id that have none: Kafka did not before 2.8 (KIP-516).
+
+    `epoch_version` is the controller's, whose commit it is.
+    """
+    operations: list[Operation] = [Check(layout.CONTROLLER_EPOCH, epoch_version)]
+    for name in names:
+        path = layout.topic_path(name)
+        node = await store.read(path)
+        topic = None if node is None else layout.decode_topic(name, node.data)
+        if node is not None and topic is not None and topic.topic_id is None:
+            data = layout.encode_topic_node(topic._replace(topic_id=random.uuid()))
+            operations.append(Set(path, data, node.version))
+    if len(operations) > 1:
+        await store.commit(operations)

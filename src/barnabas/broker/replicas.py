@@ -2,31 +2,61 @@
 
 LeaderAndIsr, UpdateMetadata and StopReplica arrive as values; here they become directories, logs
 and roles. Between the controller's word and the disk there is no second way, for one node either.
+
+A log directory that fails takes its partitions offline and nothing else: they answer
+KAFKA_STORAGE_ERROR from then on, and `on_directory_failed` is told which they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from barnabas.broker.replica import Replica
+from barnabas.clock import Clock
 from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.config import BrokerConfig
-from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
+from barnabas.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.replication.partition import Partition
+from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+DirectoryFailed = Callable[[Path, Sequence[TopicPartition]], None]
 
 
 class Replicas:
     """Every replica on this broker, by topic and partition."""
 
-    __slots__ = ("_broker_id", "_config", "_replicas", "_store")
+    __slots__ = (
+        "_broker_id",
+        "_clock",
+        "_config",
+        "_dirty",
+        "_offline",
+        "_overrides",
+        "_replicas",
+        "_store",
+        "on_directory_failed",
+        "preparing",
+    )
 
-    def __init__(self, broker_id: int, store: LogStore, config: BrokerConfig) -> None:
+    def __init__(self, broker_id: int, store: LogStore, config: BrokerConfig, clock: Clock) -> None:
         self._broker_id = broker_id
         self._store = store
         self._config = config
-        self._replicas: dict[TopicPartition, Replica] = {}
+        self._clock = clock
+        self._replicas: dict[tuple[str, int], Replica] = {}  # by TopicPartition
+        self._overrides: dict[str, Mapping[str, str]] = {}  # of the topics hosted here
+        self._offline: set[TopicPartition] = set()
+        self._dirty: list[Replica] = []
+        self.preparing: set[str] = set()
+        """Topics whose batches are more than looked at: see `storage.admission.prepare`."""
+        self.on_directory_failed: DirectoryFailed | None = None
 
     def __len__(self) -> int:
         return len(self._replicas)
@@ -34,21 +64,33 @@ class Replicas:
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._replicas.values())
 
-    def leader_of(self, topic_partition: TopicPartition) -> Replica:
+    @property
+    def store(self) -> LogStore:
+        return self._store
+
+    def leader_of(self, topic_partition: tuple[str, int]) -> Replica:
         """The replica, if this broker leads the partition; else the row that a client must get."""
+        # A plain tuple will do: it equals the TopicPartition, and is made in a tenth of the time.
         replica = self._replicas.get(topic_partition)
         if replica is None:
-            raise UnknownTopicOrPartition(f"{topic_partition} is not hosted by this broker")
+            name = TopicPartition(*topic_partition)
+            if name in self._offline:
+                raise KafkaStorageError(f"the log directory of {name} is offline")
+            raise UnknownTopicOrPartition(f"{name} is not hosted by this broker")
         if not replica.partition.is_leader:
-            raise NotLeaderOrFollower(f"this broker does not lead {topic_partition}")
+            raise NotLeaderOrFollower(f"this broker does not lead {replica.topic_partition}")
         return replica
+
+    # --- what the controller says ----------------------------------------------------------------
 
     def apply_leader_and_isr(self, request: LeaderAndIsr) -> None:
         """Host, lead or follow as the controller says; an older leader epoch changes nothing."""
         for state in request.partitions:
             replica = self._replicas.get(state.topic_partition)
             if replica is None:
-                replica = self._host(state)
+                replica = self._try_to_host(state)
+                if replica is None:
+                    continue
             partition = replica.partition
             if state.partition.leader_epoch <= partition.leader_epoch:
                 continue
@@ -57,6 +99,7 @@ class Replicas:
                 # Before any append: an epoch starts at the log end that its leader found.
                 log.assign_leader_epoch(state.partition.leader_epoch)
                 partition.become_leader(state.partition, log.log_end_offset)
+                replica.wake_watchers()
             else:
                 partition.become_follower(state.partition)
                 replica.stopped()
@@ -65,23 +108,42 @@ class Replicas:
         """Stop hosting the partitions, and delete their data if so told."""
         for topic_partition in request.partitions:
             replica = self._replicas.pop(topic_partition, None)
+            self._offline.discard(topic_partition)
             if replica is not None:
                 replica.stopped()
             if request.delete and topic_partition in self._store.logs:
                 self._store.delete(topic_partition)
 
-    def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Of all hosted partitions, for their checkpoint."""
-        return {name: replica.high_watermark for name, replica in self._replicas.items()}
+    def _try_to_host(self, state: PartitionState) -> Replica | None:
+        name = state.topic_partition
+        if name in self._offline:
+            return None
+        if not state.is_new and name not in self._store.logs and self._store.failed_directories:
+            # It lies where we cannot look: an empty log elsewhere would lead with nothing in it.
+            self._offline.add(name)
+            return None
+        try:
+            return self._host(state)
+        except OSError as error:
+            _log.error("%s cannot be hosted: %s", name, error)
+            self._offline.add(name)
+            return None
+
+    @property
+    def offline(self) -> frozenset[TopicPartition]:
+        """Partitions of this broker whose log directory is out of reach."""
+        return frozenset(self._offline)
 
     def _host(self, state: PartitionState) -> Replica:
         name = state.topic_partition
+        self._overrides[name.topic] = state.topic_config
         config = self._config.log_config(state.topic_config)
         log = self._store.logs.get(name)
         if log is None:
             log = self._store.create(name, state.topic_id, config)
         else:
             log.config = config  # it was opened before anybody knew its topic's settings
+        self._note_preparing(log)
         checkpointed = self._store.high_watermarks.get(name, 0)
         partition = Partition(
             name,
@@ -89,6 +151,112 @@ class Replicas:
             min_insync_replicas=config.min_insync_replicas,
             high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
         )
-        replica = Replica(log, partition)
+        replica = Replica(log, partition, self._dirty)
         self._replicas[name] = replica
         return replica
+
+    # --- configuration ---------------------------------------------------------------------------
+
+    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """A topic's own settings have changed: its logs obey from now on."""
+        self._overrides[topic] = overrides
+        for replica in self._replicas.values():
+            if replica.topic_partition.topic == topic:
+                self._configure(replica)
+
+    def update_broker_config(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed, which are the defaults of all topics."""
+        self._config = config
+        for replica in self._replicas.values():
+            self._configure(replica)
+
+    def _configure(self, replica: Replica) -> None:
+        config = self._config.log_config(self._overrides.get(replica.topic_partition.topic, {}))
+        replica.log.config = config
+        replica.partition.min_insync_replicas = config.min_insync_replicas
+        self._note_preparing(replica.log)
+
+    def _note_preparing(self, log: Log) -> None:
+        if log.limits.needs_preparation:
+            self.preparing.add(log.topic_partition.topic)
+        else:
+            self.preparing.discard(log.topic_partition.topic)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    @property
+    def has_staged(self) -> bool:
+        return bool(self._dirty)
+
+    def write_staged(self) -> None:
+        """Write what this wake-up appended, partition by partition, and let it count.
+
+        A partition whose write fails goes offline with its directory; whoever appended to it sees
+        that its log has failed.
+        """
+        dirty = self._dirty[:]
+        self._dirty.clear()
+        for replica in dirty:
+            try:
+                replica.write_staged()
+            except OSError as error:
+                self.fail_directory(replica, error)
+                continue
+            if replica.flush is not None:
+                continue  # what is appended during a flush counts after the next one
+            if replica.log.due_flush(self._clock.now_ms()):
+                self.start_flush(replica)
+            elif replica.partition.is_leader:
+                replica.counted()
+
+    def start_flush(self, replica: Replica) -> None:
+        """Force the log to disk in a thread; it counts for the high watermark when that is done."""
+        if replica.flush is None:
+            task = asyncio.get_running_loop().create_task(self._flush(replica))
+            replica.flush_by(task)
+
+    async def _flush(self, replica: Replica) -> None:
+        loop = asyncio.get_running_loop()
+        log = replica.log
+        try:
+            while True:
+                end_offset = log.log_end_offset
+                await loop.run_in_executor(None, log.take_flush())
+                if log.log_end_offset == end_offset or not log.due_flush(self._clock.now_ms()):
+                    break
+        except OSError as error:
+            replica.flush_by(None)
+            self.fail_directory(replica, error)
+            return
+        replica.flush_by(None)
+        if replica.partition.is_leader:
+            replica.counted()
+
+    # --- directories that fail -------------------------------------------------------------------
+
+    def fail_directory(self, replica: Replica, error: OSError) -> None:
+        """The disk under a replica refused: all of its directory goes offline."""
+        if replica.topic_partition in self._offline:
+            return
+        directory = self._store.directory_of(replica.topic_partition)
+        names = self._store.fail_directory(directory, error)
+        _log.error(
+            "log directory %s is offline, and %d partitions with it: %s; repair the disk and "
+            "restart the broker",
+            directory,
+            len(names),
+            error,
+        )
+        for name in names:
+            lost = self._replicas.pop(name, None)
+            self._offline.add(name)
+            if lost is not None:
+                lost.stopped(KafkaStorageError(f"the log directory of {name} is offline"))
+        if self.on_directory_failed is not None:
+            self.on_directory_failed(directory, names)
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Of all hosted partitions, for their checkpoint."""
+        return {replica.topic_partition: replica.high_watermark for replica in self}

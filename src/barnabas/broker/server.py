@@ -12,16 +12,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
+from barnabas.broker.acceptor import Acceptor
+from barnabas.broker.connections import Connections
 from barnabas.broker.context import Node
 from barnabas.broker.controller_runner import ControllerRunner
+from barnabas.broker.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.listeners import (
     Listener,
     advertised_endpoints,
     bind,
     configured_listeners,
+    socket_options,
 )
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.replicas import Replicas
@@ -32,10 +37,14 @@ from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage
 from barnabas.config import BrokerConfig
 from barnabas.net.memory import MemoryPool
+from barnabas.replication.fetch_session import FetchSessions
 from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
+from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+_MAX_SESSION_ID = 2**31 - 1
 
 
 class Server:
@@ -51,7 +60,7 @@ class Server:
         self.log_dirs = [Path(path) for path in config.log_directories()]
         self.listeners: list[Listener] = []  # as bound, with their real ports
         self._sockets: list[socket.socket] = []
-        self._servers: list[asyncio.Server] = []
+        self._acceptors: list[Acceptor] = []
         self._routers: list[Router] = []
         self._logs: LogStore | None = None
         self._metadata: EmbeddedStore | None = None
@@ -60,6 +69,10 @@ class Server:
         self._replicas: Replicas | None = None
         self._node: Node | None = None
         self._image = ClusterImage.empty()
+        self._is_dynamic = False  # the tree's settings are in force, and followed
+        self._telling: set[asyncio.Task[None]] = set()
+        self.failure: asyncio.Future[str] | None = None
+        """Set by `start`; done, with the reason, when this broker cannot go on."""
 
     @property
     def port(self) -> int:
@@ -73,6 +86,7 @@ class Server:
 
     async def start(self) -> None:
         """Be ready to serve, or raise ConfigError / OSError and hold nothing."""
+        self.failure = asyncio.get_running_loop().create_future()
         try:
             self._bind()
             self._open_logs()
@@ -84,7 +98,9 @@ class Server:
 
     def _bind(self) -> None:
         for listener in configured_listeners(self.config):
-            for sock in bind(listener):
+            for sock in bind(listener, self.config.int("socket.listen.backlog.size")):
+                for option, size in socket_options(self.config):
+                    sock.setsockopt(socket.SOL_SOCKET, option, size)
                 self._sockets.append(sock)
                 self.listeners.append(listener._replace(port=sock.getsockname()[1]))
 
@@ -101,9 +117,15 @@ class Server:
     async def _join_cluster(self) -> None:
         assert self._logs is not None and self._metadata is not None
         endpoints, automatic = advertised_endpoints(self.config, self.listeners)
-        self._replicas = Replicas(self.broker_id, self._logs, self.config)
+        self._replicas = Replicas(self.broker_id, self._logs, self.config, self.clock)
+        self._replicas.on_directory_failed = self._directory_failed
         self._controller = ControllerRunner(
-            self._metadata, self.broker_id, self.clock, self.random, self._deliver
+            self._metadata,
+            self.broker_id,
+            self.clock,
+            self.random,
+            self._deliver,
+            latest_epoch_of=self._latest_epoch_of,
         )
         self._node = Node(
             self.config,
@@ -114,22 +136,39 @@ class Server:
             ProducerIds(self._controller),
         )
         self._node.auto_advertised = automatic
+        self._node.fetch_sessions = FetchSessions(
+            self.config.int("max.incremental.fetch.session.cache.slots"),
+            lambda: self.random.below(_MAX_SESSION_ID) + 1,
+        )
+        self._node.config_listeners.append(apply_log_level)
+        self._node.dynamic_config = DynamicConfig(self._metadata, self._node)
         rack = self.config.str("broker.rack") or None
         cluster_id = await self._controller.start(
             BrokerImage(self.broker_id, endpoints, rack, epoch=0), self._logs.cluster_id
         )
         self._logs.set_cluster_id(cluster_id)
+        self._logs.unknown_to(self._controller.known_partitions)
+        if self._replicas.offline:
+            await self._controller.replicas_offline(sorted(self._replicas.offline))
+        await self._node.dynamic_config.start()
+        self._is_dynamic = True
 
     async def _serve(self) -> None:
         assert self._logs is not None and self._replicas is not None
-        loop = asyncio.get_running_loop()
         memory = MemoryPool(self.config.int("queued.max.request.bytes"))
+        connections = Connections(self.config, self.clock)
+        self.node.config_listeners.append(connections.configure)
         for listener, sock in zip(self.listeners, self._sockets, strict=True):
-            router = Router(self.node, listener.name, memory)
+            router = Router(self.node, listener.name, memory, connections)
+            acceptor = Acceptor(sock, listener.name, router, connections)
             self._routers.append(router)
-            self._servers.append(await loop.create_server(router.accept, sock=sock))
-        self._sockets = []  # the servers close them from here on
-        self._housekeeping = Housekeeping(self.config, self.clock, self._logs, self._replicas)
+            self._acceptors.append(acceptor)
+            acceptor.start()
+        self._sockets = []  # the acceptors close them from here on
+        self._housekeeping = Housekeeping(
+            self.config, self.clock, self._logs, self._replicas, self._routers
+        )
+        self.node.config_listeners.append(self._housekeeping.configure)
         self._housekeeping.start()
         for warning in self.config.warnings:
             _log.warning("%s", warning)
@@ -144,17 +183,40 @@ class Server:
         else:
             self._replicas.apply_stop_replica(request)
 
+    def _latest_epoch_of(self, name: TopicPartition) -> int:
+        """What the log knows of leader epochs that the metadata has lost (ZK-6); -1: no log."""
+        assert self._logs is not None
+        log = self._logs.logs.get(name)
+        return -1 if log is None else log.epochs.latest
+
+    def _directory_failed(self, directory: Path, names: Sequence[TopicPartition]) -> None:
+        """Go on without a log directory, or stop if it was the last one (ST-10)."""
+        assert self._logs is not None and self._controller is not None
+        assert self.failure is not None
+        if not self._logs.online_directories:
+            if not self.failure.done():
+                self.failure.set_result(
+                    f"no log directory is left, the last one was {directory}: see the log above, "
+                    "repair the disk and start again"
+                )
+            return
+        task = asyncio.get_running_loop().create_task(self._controller.replicas_offline(names))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
     async def stop(self) -> None:
         """A clean stop: the next start needs no recovery. Safe after a start that failed."""
         if self._housekeeping is not None:
             await self._housekeeping.stop()
-        for server in self._servers:
-            server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         for router in self._routers:
             router.close()
         for sock in self._sockets:
             sock.close()
         await asyncio.sleep(0)  # lets the connections' own closing run before the logs go
+        if self._is_dynamic:
+            await self.node.dynamic_config.stop()
         if self._controller is not None:
             await self._controller.stop()
         if self._logs is not None:

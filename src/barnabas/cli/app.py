@@ -20,10 +20,14 @@ from barnabas.cli.main import EXIT_FAILURE, EXIT_OK, EXIT_USAGE
 from barnabas.errors import BarnabasError
 
 _COMMANDS = {
-    "server": "Run a broker.",
-    "topics": "Create, list, describe and delete topics.",
+    "server": "Run or stop a broker.",
+    "topics": "Create, list, describe, alter and delete topics.",
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",
+    "configs": "Show and change the configs of topics and brokers.",
+    "metadata": "Look into the metadata tree, or fill an empty one.",
+    "dump": "Print or check the files of a log directory.",
+    "perf": "Measure how fast a cluster takes and gives records.",
 }
 
 

@@ -19,6 +19,11 @@ def complain(who: str, what: Exception | str) -> None:
     sys.stderr.write(f"{who}: {' '.join(text.split())}\n")
 
 
+def warn(who: str, what: str) -> None:
+    """Write `who: warning: what` to standard error, in one line; the command goes on."""
+    complain(who, f"warning: {what}")
+
+
 def explain(error: Exception) -> str:
     """The error, its name in Kafka's protocol, and what to do about it."""
     if isinstance(error, OSError) and error.filename is not None:

@@ -9,15 +9,19 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.cli.pid_file import claim, release
+
 HELP = """\
-Usage: barnabas server start [server.properties] [options]
+Usage: barnabas server start [-daemon] [server.properties] [options]
 
 Run a broker until SIGTERM or Ctrl-C. When it is ready it prints one line:
   barnabas ready on localhost:9092 (broker 0, /var/lib/barnabas, 97 ms)
 
 Options:
+  -daemon               in the background; `barnabas server stop` ends it
   --port PORT           listen on this port of all interfaces (0: any free one)
   --data-dir DIR        keep the log here (log.dirs)
   --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
@@ -38,6 +42,9 @@ Examples:
 """
 
 
+_DAEMON = "-daemon"
+
+
 class UsageError(Exception):
     """The command line is wrong; the message says how."""
 
@@ -46,6 +53,7 @@ class StartArguments(NamedTuple):
     properties_file: str | None
     settings: dict[str, str]  # of the command line; later ones have replaced earlier ones
     wants_help: bool
+    as_daemon: bool = False
 
 
 def start(words: Sequence[str]) -> int:
@@ -73,20 +81,40 @@ def start(words: Sequence[str]) -> int:
     except (ConfigError, OSError) as error:
         sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
         return 1
-    return run(config, began_at_s)
+    first_directory = Path(config.log_directories()[0])
+    if arguments.as_daemon:
+        return _start_daemon(words, first_directory)
+    is_ours = claim(first_directory, config.str("listeners"))
+    try:
+        return run(config, began_at_s)
+    finally:
+        if is_ours:
+            release(first_directory)
+
+
+def _start_daemon(words: Sequence[str], first_directory: Path) -> int:
+    from barnabas.cli.daemon import start_daemon
+
+    try:
+        return start_daemon([word for word in words if word != _DAEMON], first_directory)
+    except OSError as error:
+        sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
+        return 1
 
 
 def parse(words: Sequence[str]) -> StartArguments:
     """Arguments in any order, `--option VALUE` or `--option=VALUE`. Raises UsageError."""
     file: str | None = None
     settings: dict[str, str] = {}
+    as_daemon = False
     left = list(words)
     while left:
         word = left.pop(0)
         if word in ("--help", "-h"):
             return StartArguments(None, {}, True)
-        if word == "-daemon":
-            raise UsageError("-daemon is not there: let a service manager run it, or `nohup ... &`")
+        if word == _DAEMON:
+            as_daemon = True
+            continue
         if not word.startswith("-"):
             if file is not None:
                 raise UsageError(f"two properties files, {file} and {word}")
@@ -100,7 +128,7 @@ def parse(words: Sequence[str]) -> StartArguments:
                 raise UsageError(f"{option} needs a value")
             value = left.pop(0)
         settings.update([_setting(option, value)])
-    return StartArguments(file, settings, False)
+    return StartArguments(file, settings, False, as_daemon)
 
 
 def _setting(option: str, value: str) -> tuple[str, str]:

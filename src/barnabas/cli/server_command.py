@@ -1,22 +1,29 @@
-"""`barnabas server` in the help; `server start` itself never comes this way (see `cli.main`)."""
+"""`barnabas server`; `server start` comes this way only for its help (see `cli.main`)."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from barnabas.cli.complaint import complain
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.server import HELP
 from barnabas.cli.server import start as start_broker
+from barnabas.cli.stop import CannotStop, Selection
+from barnabas.cli.stop import stop as stop_broker
 
 
 @click.group()
 def server() -> None:
-    """Run a broker.
+    """Run or stop a broker.
 
     \b
     Examples:
       barnabas server start
       barnabas server start --data-dir ~/barnabas --port 9192
       barnabas server start /etc/kafka/server.properties --override num.partitions=3
+      barnabas server stop
     """
 
 
@@ -29,3 +36,41 @@ def server() -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def start(arguments: tuple[str, ...]) -> int:
     return start_broker(arguments)
+
+
+@server.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The one with this log directory.",
+)
+@click.option("--port", type=click.IntRange(1, 65_535), metavar="PORT", help="... on this port.")
+@click.option("--pid", type=click.IntRange(1), metavar="PID", help="... with this process id.")
+@click.option(
+    "--timeout-ms",
+    type=click.IntRange(0),
+    default=60_000,
+    show_default=True,
+    metavar="MS",
+    help="How long to wait until it is gone.",
+)
+def stop(directory: Path | None, port: int | None, pid: int | None, timeout_ms: int) -> int:
+    """Stop a broker of this machine in order, and wait until it is gone.
+
+    Without options it is the only one that runs; if there are several, say which.
+
+    \b
+    Examples:
+      barnabas server stop
+      barnabas server stop --dir ~/barnabas
+      barnabas server stop --port 9192
+    """
+    try:
+        stopped = stop_broker(Selection(directory, pid, port), timeout_ms)
+    except CannotStop as error:
+        complain("barnabas server stop", str(error))
+        return EXIT_FAILURE
+    click.echo(f"Stopped server {stopped}.")
+    return EXIT_OK

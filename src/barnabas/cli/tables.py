@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from barnabas.cli.config_text import heading, synonym_text
 from barnabas.cli.describe import (
     Described,
     Filters,
@@ -13,6 +14,7 @@ from barnabas.cli.describe import (
     replication_factor,
     topic_id_text,
 )
+from barnabas.client.configs import ConfigEntry, ConfigResource
 from barnabas.client.view import PartitionView
 
 
@@ -41,6 +43,32 @@ def show_topics(described: Described, filters: Filters, console: Console | None 
         console.print(_partition_table(partitions))
     if not shown:
         console.print("No such partition." if any(filters) else "No topics.")
+
+
+def show_configs(
+    resource: ConfigResource,
+    entries: list[ConfigEntry],
+    everything: bool,
+    console: Console | None = None,
+) -> None:
+    """A row per config: its value, where that comes from, and what it is for."""
+    console = console or Console(highlight=False)
+    console.print(Text(heading(resource, everything), style="bold"))
+    if not entries:
+        console.print("  none")
+        return
+    table = Table(box=None, pad_edge=True, header_style="dim")
+    for title in ("config", "value", "from", "what it is for"):
+        table.add_column(title, overflow="fold")
+    for entry in entries:
+        value = "(hidden)" if entry.is_sensitive else entry.value
+        table.add_row(
+            Text(entry.name),
+            Text("null" if value is None else value),
+            Text("\n".join(map(synonym_text, entry.synonyms)), style="dim"),
+            Text(entry.documentation or "", style="dim"),
+        )
+    console.print(table)
 
 
 def _partition_table(partitions: list[PartitionView]) -> Table:

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from barnabas.cli.complaint import warn
 from barnabas.cli.describe import Filters, describe_text, describe_values
 from barnabas.cli.options import (
     as_json,
@@ -23,13 +24,14 @@ from barnabas.errors import TopicAlreadyExists, UnknownTopicOrPartition
 
 @click.group()
 def topics() -> None:
-    """Create, list, describe and delete topics.
+    """Create, list, describe, alter and delete topics.
 
     \b
     Examples:
       barnabas topics create test --partitions 3
       barnabas topics list
       barnabas topics describe test
+      barnabas topics alter test --partitions 6
       barnabas topics delete test
     """
 
@@ -174,6 +176,67 @@ def describe(
         show_topics(described, wanted)
     else:
         click.echo(describe_text(described, wanted), nl=False)
+
+
+@topics.command()
+@topic_name
+@click.option(
+    "--partitions", type=click.IntRange(1), required=True, metavar="N", help="How many in all."
+)
+@click.option(
+    "--replica-assignment",
+    metavar="0:1,1:2",
+    help="The brokers of each partition, its leader first; those that are there stay as they are.",
+)
+@click.option("--if-exists", is_flag=True, help="Do nothing about a topic that is not there.")
+@bootstrap_server
+def alter(
+    topic_argument: str | None,
+    topic_option: str | None,
+    partitions: int,
+    replica_assignment: str | None,
+    if_exists: bool,
+    servers: str,
+) -> None:
+    """Give a topic more partitions; there is no way back to fewer.
+
+    No stored record moves. A key may go to another partition from now on, so the order of a key's
+    records holds within those before and those after only.
+
+    \b
+    Examples:
+      barnabas topics alter test --partitions 6
+      barnabas topics alter --topic test --partitions 3 --replica-assignment 0,0,0
+    """
+    name = one_topic(topic_argument, topic_option)
+    assignment = None if replica_assignment is None else _assignment(replica_assignment)
+    if assignment is not None and len(assignment) != partitions:
+        raise click.UsageError(
+            f"--replica-assignment names {len(assignment)} partitions, --partitions {partitions}"
+        )
+
+    async def work() -> int:
+        async with Admin(servers) as admin:
+            (topic,) = await admin.describe_topics([name])
+            there = len(topic.partitions)
+            added = None
+            if assignment is not None:
+                added = [assignment[number] for number in range(there, partitions)]
+            await admin.create_partitions(name, partitions, added)
+            return there
+
+    try:
+        there = run_client(work())
+    except UnknownTopicOrPartition:
+        if not if_exists:
+            raise
+        click.echo(f"Topic {name} is not there.")
+        return
+    click.echo(f"Topic {name} has {partitions} partitions, {partitions - there} of them new.")
+    warn(
+        "barnabas topics alter",
+        "keys may go to other partitions from now on, away from their earlier records",
+    )
 
 
 @topics.command()

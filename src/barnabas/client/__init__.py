@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin, ConfigResource, NewTopic
+    from barnabas.client.admin import Admin, ConfigOperation, ConfigResource, NewTopic
     from barnabas.client.batch import ProducerRecord
     from barnabas.client.consumer import Consumer
     from barnabas.client.delivery import RecordMetadata
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admin",
+    "ConfigOperation",
     "ConfigResource",
     "Consumer",
     "ConsumerRecord",
@@ -41,6 +42,7 @@ __all__ = [
 _HOMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "Admin": "barnabas.client.admin",
+        "ConfigOperation": "barnabas.client.admin",
         "ConfigResource": "barnabas.client.admin",
         "Consumer": "barnabas.client.consumer",
         "ConsumerRecord": "barnabas.client.fetched",

@@ -11,20 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import NamedTuple, Unpack
+from typing import NamedTuple, Unpack, overload
 
 from barnabas.client.channel import Node, Seams, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig, ClientOptions, configure
+from barnabas.client.configs import (
+    BROKER,
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    STATIC_BROKER_CONFIG,
+    TOPIC,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigOperationType,
+    ConfigResource,
+    Configs,
+    ConfigSynonym,
+)
 from barnabas.client.errors import check
 from barnabas.client.view import ClusterView, PartitionView
-from barnabas.errors import NotController
+from barnabas.errors import NotController, error_for_code
 from barnabas.protocol.api import (
+    CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
     DESCRIBE_CLUSTER,
-    DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
     METADATA,
+)
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -38,23 +60,39 @@ from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from barnabas.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
 )
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
+from barnabas.types import TopicPartition
 
-TOPIC, BROKER = 2, 4
-"""Types of config resources."""
-
-DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG = 1, 5
-"""Sources of a config's value: set for the topic, and Kafka's own default."""
-
+__all__ = [
+    "BROKER",
+    "DEFAULT_CONFIG",
+    "DYNAMIC_BROKER_CONFIG",
+    "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    "DYNAMIC_TOPIC_CONFIG",
+    "STATIC_BROKER_CONFIG",
+    "TOPIC",
+    "Admin",
+    "BrokerDescription",
+    "ClusterDescription",
+    "ConfigEntry",
+    "ConfigOperation",
+    "ConfigOperationType",
+    "ConfigResource",
+    "ConfigSynonym",
+    "LogDirDescription",
+    "NewTopic",
+    "ReplicaSize",
+    "TopicDescription",
+]
 
 _DELETE_BY_NAME = 5  # the last version of DeleteTopics that only knows names
 
@@ -74,20 +112,6 @@ class TopicDescription(NamedTuple):
     partitions: tuple[PartitionView, ...]  # ascending
 
 
-class ConfigResource(NamedTuple):
-    type: int  # TOPIC or BROKER
-    name: str  # the topic, or the broker's id
-
-
-class ConfigEntry(NamedTuple):
-    name: str
-    value: str | None  # None if sensitive
-    source: int  # DYNAMIC_TOPIC_CONFIG ... DEFAULT_CONFIG
-    is_sensitive: bool
-    is_read_only: bool
-    documentation: str | None
-
-
 class BrokerDescription(NamedTuple):
     broker_id: int
     host: str
@@ -99,6 +123,20 @@ class ClusterDescription(NamedTuple):
     cluster_id: str
     controller_id: int
     brokers: tuple[BrokerDescription, ...]
+
+
+class ReplicaSize(NamedTuple):
+    size_bytes: int
+    offset_lag: int  # records behind the high watermark, or behind the replica it will replace
+    is_future: bool  # being moved here from another directory
+
+
+class LogDirDescription(NamedTuple):
+    path: str
+    error: str | None  # why the broker cannot use it
+    replicas: Mapping[TopicPartition, ReplicaSize]
+    total_bytes: int  # of the volume; -1: the broker does not tell
+    usable_bytes: int
 
 
 class Admin:
@@ -113,6 +151,7 @@ class Admin:
     ) -> None:
         self._config, _ = configure(ClientConfig, options)
         self._cluster = Cluster(bootstrap_servers, self._config, seams or system_seams())
+        self._configs = Configs(self._cluster)
 
     async def start(self) -> None:
         """Connect. Raises NoBrokersAvailable."""
@@ -177,6 +216,39 @@ class Admin:
         for topic in answer.responses:
             check(topic.error_code, f"topic {topic.name!r}", topic.error_message)
 
+    async def create_partitions(
+        self,
+        topic: str,
+        total_count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Let a topic have `total_count` partitions in all, or only check whether it could.
+
+        `assignments`: the brokers of each new partition, leader first. Keys go to other partitions
+        from then on. Raises InvalidPartitions, InvalidReplicaAssignment, UnknownTopicOrPartition.
+        """
+        wanted = None
+        if assignments is not None:
+            wanted = [CreatePartitionsAssignment(broker_ids=list(each)) for each in assignments]
+        request = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=topic, count=total_count, assignments=wanted)],
+            timeout_ms=self._config.request_timeout_ms,
+            validate_only=validate_only,
+        )
+
+        async def attempt() -> CreatePartitionsResponse:
+            answer = await self._cluster.call_controller(
+                CREATE_PARTITIONS, request, CreatePartitionsResponse
+            )
+            _refuse_wrong_controller(result.error_code for result in answer.results)
+            return answer
+
+        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        for result in answer.results:
+            check(result.error_code, f"topic {result.name!r}", result.error_message)
+
     async def list_topics(self, *, include_internal: bool = True) -> list[str]:
         """The names of all topics, sorted."""
         return [
@@ -211,56 +283,57 @@ class Admin:
 
     # ---- configs ----
 
+    @overload
     async def describe_configs(
-        self, resources: Sequence[ConfigResource], *, documentation: bool = False
-    ) -> dict[ConfigResource, list[ConfigEntry]]:
-        """Every config of each resource, in the broker's order. Raises the first KafkaError."""
-        described: dict[ConfigResource, list[ConfigEntry]] = {}
-        for resource in resources:
-            node: Node | None = None
-            if resource.type == BROKER:
-                # Only the broker itself knows what its properties file said.
-                node = self._cluster.metadata.view.nodes.get(int(resource.name))
-            described[resource] = await self._describe(resource, node, documentation)
-        return described
+        self,
+        resource: ConfigResource,
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> list[ConfigEntry]: ...
 
-    async def _describe(
-        self, resource: ConfigResource, node: Node | None, documentation: bool
-    ) -> list[ConfigEntry]:
-        request = DescribeConfigsRequest(
-            resources=[
-                DescribeConfigsResource(
-                    resource_type=resource.type,
-                    resource_name=resource.name,
-                    configuration_keys=None,
-                )
-            ],
-            include_documentation=documentation,
-        )
+    @overload
+    async def describe_configs(
+        self,
+        resource: list[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> dict[ConfigResource, list[ConfigEntry]]: ...
 
-        async def attempt() -> DescribeConfigsResponse:
-            if node is None:
-                return await self._cluster.call_any(
-                    DESCRIBE_CONFIGS, request, DescribeConfigsResponse
-                )
-            return await self._cluster.call(
-                node, DESCRIBE_CONFIGS, request, DescribeConfigsResponse
-            )
+    async def describe_configs(
+        self,
+        resource: ConfigResource | list[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
+        """The configs of a resource, or of each of a list, in the broker's order.
 
-        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
-        (result,) = answer.results
-        check(result.error_code, f"configs of {resource.name!r}", result.error_message)
-        return [
-            ConfigEntry(
-                name=config.name,
-                value=config.value,
-                source=config.config_source,
-                is_sensitive=config.is_sensitive,
-                is_read_only=config.read_only,
-                documentation=config.documentation,
-            )
-            for config in result.configs
-        ]
+        All of them, or only those of `names`. Raises the first KafkaError.
+        """
+        described = {
+            each: await self._configs.describe(each, names, include_synonyms, include_documentation)
+            for each in (resource if isinstance(resource, list) else [resource])
+        }
+        return described if isinstance(resource, list) else described[resource]
+
+    async def alter_configs(
+        self,
+        resource: ConfigResource,
+        operations: Sequence[ConfigOperation],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Set, delete, append to or subtract from configs of a resource: all of it or nothing.
+
+        Raises InvalidConfig, InvalidRequest (what cannot be changed), UnknownTopicOrPartition. A
+        broker of this project obeys when this returns, other ones soon after.
+        """
+        await self._configs.alter(resource, operations, validate_only)
 
     # ---- cluster ----
 
@@ -284,6 +357,39 @@ class Admin:
                 for broker in brokers
             ),
         )
+
+    async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
+        """The log directories of every live broker, by broker id, and what lies in them."""
+        described = {}
+        for broker_id, node in sorted(self._cluster.metadata.view.nodes.items()):
+
+            async def attempt(node: Node = node) -> DescribeLogDirsResponse:
+                answer = await self._cluster.call(
+                    node, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(), DescribeLogDirsResponse
+                )
+                check(answer.error_code, "describing log directories")
+                return answer
+
+            answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+            described[broker_id] = tuple(map(_log_dir, answer.results))
+        return described
+
+
+def _log_dir(result: DescribeLogDirsResult) -> LogDirDescription:
+    error = error_for_code(result.error_code).meaning if result.error_code else None
+    return LogDirDescription(
+        result.log_dir,
+        error,
+        {
+            TopicPartition(topic.name, partition.partition_index): ReplicaSize(
+                partition.partition_size, partition.offset_lag, partition.is_future_key
+            )
+            for topic in result.topics
+            for partition in topic.partitions
+        },
+        result.total_bytes,
+        result.usable_bytes,
+    )
 
 
 def _refuse_wrong_controller(codes: Iterable[int]) -> None:

@@ -180,9 +180,13 @@ class Channel:
     # ---- answers ----
 
     def _make_connection(self) -> Connection:
-        return Connection(self._on_frame, self._on_close, max_frame_bytes=_MAX_RESPONSE_BYTES)
+        return Connection(self, max_frame_bytes=_MAX_RESPONSE_BYTES)
 
-    def _on_frame(self, connection: Connection, frame: memoryview) -> None:
+    def connection_opened(self, connection: Connection) -> None:
+        """Nothing to do: `open` awaits it."""
+
+    def frame_received(self, connection: Connection, frame: memoryview) -> None:
+        """An answer (`net.connection.Reader`)."""
         correlation_id = int.from_bytes(frame[:4], "big")
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
@@ -200,7 +204,11 @@ class Channel:
         if not pending.answer.done():
             pending.answer.set_result(message)
 
-    def _on_close(self, connection: Connection, error: Exception | None) -> None:
+    def wake_ended(self, connection: Connection) -> None:
+        """Nothing to do: each answer is its requester's at once."""
+
+    def connection_closed(self, connection: Connection, error: Exception | None) -> None:
+        """The broker's end, or the network's."""
         reason = _reason(error) if error is not None else "the broker closed the connection"
         self._end(ConnectionLost(f"{self.node}: {reason}"))
 

@@ -13,14 +13,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, Unpack
+from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 from barnabas.client.admin import (
     Admin,
     ClusterDescription,
     ConfigEntry,
+    ConfigOperation,
     ConfigResource,
+    LogDirDescription,
     NewTopic,
     TopicDescription,
 )
@@ -312,12 +315,71 @@ class SyncAdmin(_Client[Admin]):
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
         return self._thread.run(self._client.describe_topics(names))
 
-    def describe_configs(
-        self, resources: Sequence[ConfigResource], *, documentation: bool = False
-    ) -> dict[ConfigResource, list[ConfigEntry]]:
-        return self._thread.run(
-            self._client.describe_configs(resources, documentation=documentation)
+    def create_partitions(
+        self,
+        topic: str,
+        total_count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        self._thread.run(
+            self._client.create_partitions(
+                topic, total_count, assignments, validate_only=validate_only
+            )
         )
+
+    @overload
+    def describe_configs(
+        self,
+        resource: ConfigResource,
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> list[ConfigEntry]: ...
+
+    @overload
+    def describe_configs(
+        self,
+        resource: list[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> dict[ConfigResource, list[ConfigEntry]]: ...
+
+    def describe_configs(
+        self,
+        resource: ConfigResource | list[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
+        describe = partial(
+            self._client.describe_configs,
+            names=names,
+            include_synonyms=include_synonyms,
+            include_documentation=include_documentation,
+        )
+        if isinstance(resource, list):
+            return self._thread.run(describe(resource))
+        return self._thread.run(describe(resource))
+
+    def alter_configs(
+        self,
+        resource: ConfigResource,
+        operations: Sequence[ConfigOperation],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        self._thread.run(
+            self._client.alter_configs(resource, operations, validate_only=validate_only)
+        )
+
+    def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
+        return self._thread.run(self._client.describe_log_dirs())
 
     def describe_cluster(self) -> ClusterDescription:
         return self._thread.run(self._client.describe_cluster())

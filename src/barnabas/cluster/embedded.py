@@ -6,7 +6,8 @@ followed from it; and commits that come while one waits for the disk share the n
 failed write or fsync nobody knows what the disk holds: every further commit fails.
 
 It has one session, which ends with `close` or with the process: ephemeral nodes that an earlier
-process left are removed when the store is opened.
+process left are removed when the store is opened. Tools may open it for reading only, even beside
+the broker that writes it: they see the tree as it is on disk at that moment.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from barnabas.cluster.journal import JOURNAL_NAME, Journal
+from barnabas.cluster.journal import JOURNAL_NAME, Journal, read_files
 from barnabas.cluster.node_bytes import (
     commit_from_bytes,
     commit_to_bytes,
@@ -26,6 +27,7 @@ from barnabas.cluster.node_bytes import (
 from barnabas.cluster.nodes import Stage, Tree
 from barnabas.cluster.store import (
     Delete,
+    MetadataError,
     MetadataStore,
     Operation,
     OutcomeUnknown,
@@ -58,16 +60,26 @@ class EmbeddedStore(MetadataStore):
         self._snapshot_at_bytes = snapshot_at_bytes
         self._snapshot_bytes = 0
         self._failure: OSError | None = None
+        self._is_read_only = False
         if journal is not None:
-            self._replay(journal)
+            self._take_over(journal)
 
     @classmethod
-    def open(cls, directory: Path) -> EmbeddedStore:
-        """The store in this directory, which exists and is locked by this broker.
+    def open(cls, directory: Path, *, read_only: bool = False) -> EmbeddedStore:
+        """The store in this directory, which exists; nobody else may write it at the same time.
 
-        Raises OSError, and CorruptData for files that a crash cannot have left so.
+        With `read_only` it may be another process's store, at work or not: no commit is possible
+        then, and the ephemeral nodes of its last session are there. Raises ConfigError if another
+        process writes it, or there is nothing to read; OSError; and CorruptData for files that a
+        crash cannot have left so.
         """
-        return cls(Journal(Path(directory)))
+        if not read_only:
+            return cls(Journal(Path(directory)))
+        store = cls()
+        store._is_read_only = True
+        snapshot, frames = read_files(Path(directory))
+        store._replay(snapshot, frames)
+        return store
 
     @property
     def session_id(self) -> int:
@@ -84,38 +96,39 @@ class EmbeddedStore(MetadataStore):
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
         path = operations[0].path if operations else "/"
         self._check_session(path)
+        if self._is_read_only:
+            raise MetadataError(path, "the metadata was opened for reading only")
         stage = self._tree.stage(operations, self._session_id)
         if stage.effects:
             self._write(stage)
             self._tree.merge(stage)
-            await self._wait_for_disk(stage)
+            # Not after the wait, which may be cancelled: then nobody would ever hear of it.
             self._fire(stage)
+            await self._wait_for_disk(stage)
             self._snapshot_if_due()
         return stage.results
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
-        self._watches.setdefault(path, []).append(callback)
+        callbacks = self._watches.setdefault(path, [])
+        if callback not in callbacks:
+            callbacks.append(callback)
 
     async def close(self) -> None:
         if self._state is SessionState.EXPIRED:
             return
         while self._syncing is not None:
             await asyncio.shield(self._syncing)
-        self._remove_ephemerals()
+        if not self._is_read_only:
+            self._remove_ephemerals()
         self._state = SessionState.EXPIRED
         if self._journal is not None:
             if self._failure is None:
                 self._journal.sync()
             self._journal.close()
 
-    def _replay(self, journal: Journal) -> None:
-        if journal.snapshot is not None:
-            self._tree = tree_from_bytes(journal.snapshot)
-            self._snapshot_bytes = len(journal.snapshot)
-        for payload in journal.frames:
-            stage = commit_from_bytes(payload, self._tree)
-            if stage is not None:
-                self._tree.merge(stage)
+    def _take_over(self, journal: Journal) -> None:
+        self._snapshot_bytes = len(journal.snapshot or b"")
+        self._replay(journal.snapshot, journal.frames)
         if journal.cut_bytes:
             _log.warning(
                 "%s: cut %d bytes at the end: a commit that a crash interrupted",
@@ -123,8 +136,16 @@ class EmbeddedStore(MetadataStore):
                 journal.cut_bytes,
             )
         journal.snapshot, journal.frames = None, []  # the tree has it all; give back the memory
-        self._session_id = self._tree.zxid + 1
         self._remove_ephemerals()
+
+    def _replay(self, snapshot: bytes | None, frames: Sequence[bytes]) -> None:
+        if snapshot is not None:
+            self._tree = tree_from_bytes(snapshot)
+        for payload in frames:
+            stage = commit_from_bytes(payload, self._tree)
+            if stage is not None:
+                self._tree.merge(stage)
+        self._session_id = self._tree.zxid + 1
 
     def _remove_ephemerals(self) -> None:
         """A commit like any other, but nobody waits for it: if it is lost it is done again."""

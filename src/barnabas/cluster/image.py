@@ -42,7 +42,8 @@ class PartitionImage(NamedTuple):
     """Who holds and who leads a partition, as its state znode and its topic's say.
 
     `leader_epoch` grows with each election, `partition_epoch` (the znode's data version) with each
-    change of any kind. `replicas` begins with the preferred leader.
+    change of any kind. `replicas` begins with the preferred leader. `offline_replicas` are those
+    of live brokers whose log directory has failed: no znode has them, their brokers tell.
     """
 
     leader: int
@@ -51,11 +52,16 @@ class PartitionImage(NamedTuple):
     replicas: tuple[int, ...]
     partition_epoch: int
     controller_epoch: int
+    offline_replicas: tuple[int, ...] = ()
 
     @classmethod
-    def never_led(cls, replicas: Sequence[int]) -> PartitionImage:
-        """A partition that has replicas assigned, and no leader and no state node yet."""
-        return cls(NO_LEADER, NEVER_LED, (), tuple(replicas), NEVER_LED, 0)
+    def never_led(cls, replicas: Sequence[int], latest_epoch: int = NEVER_LED) -> PartitionImage:
+        """A partition that has replicas assigned, and no leader and no state node yet.
+
+        `latest_epoch`: the newest one in its log, where there is a log all the same. The leader
+        epochs to come are above it, or they would cut the history of those that have been.
+        """
+        return cls(NO_LEADER, latest_epoch, (), tuple(replicas), NEVER_LED, 0)
 
 
 class TopicImage(NamedTuple):

@@ -12,6 +12,9 @@ the journal holds frames that the snapshot covers: whoever replays it skips thos
 
 They are plain files in the first log directory, because a real Kafka refuses to start on a
 directory that it does not know and ignores such a file.
+
+Whoever opens them for writing holds a lock on the journal, so two processes never write one tree,
+whatever they know of log directories. Reading needs no lock and may go on beside a writer.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import zlib
 from pathlib import Path
 from struct import Struct
 
-from barnabas.errors import CorruptData
+from barnabas.errors import ConfigError, CorruptData
 
 JOURNAL_NAME = "barnabas-metadata.journal"
 SNAPSHOT_NAME = "barnabas-metadata.snapshot"
@@ -30,23 +33,32 @@ _HEADER = Struct(">II")
 
 
 class Journal:
-    """The files of one store, open for appending. The log directory's lock keeps others away."""
+    """The files of one store, open for appending."""
 
     __slots__ = ("_directory", "_fd", "cut_bytes", "frames", "size_bytes", "snapshot")
 
     def __init__(self, directory: Path) -> None:
-        """Read both files; raises OSError, or CorruptData for a snapshot that is damaged."""
+        """Lock and read both files.
+
+        Raises OSError, ConfigError if another process has them, and CorruptData for a snapshot
+        that is damaged.
+        """
         self._directory = directory
-        (directory / f"{SNAPSHOT_NAME}.tmp").unlink(missing_ok=True)
-        self.snapshot = self._read_snapshot()
         self._fd = os.open(directory / JOURNAL_NAME, os.O_RDWR | os.O_CREAT, 0o644)
-        content = _read_all(self._fd)
-        self.frames, self.size_bytes = _split(content)
-        self.cut_bytes = len(content) - self.size_bytes
-        if self.cut_bytes:
-            os.ftruncate(self._fd, self.size_bytes)
-        if not content:
-            _sync_directory(directory)  # the file may be new
+        try:
+            _lock(self._fd, directory)
+            (directory / f"{SNAPSHOT_NAME}.tmp").unlink(missing_ok=True)
+            content = _read_all(self._fd)
+            self.snapshot = _read_snapshot(directory)
+            self.frames, self.size_bytes = _split(content)
+            self.cut_bytes = len(content) - self.size_bytes
+            if self.cut_bytes:
+                os.ftruncate(self._fd, self.size_bytes)
+            if not content:
+                _sync_directory(directory)  # the file may be new
+        except BaseException:
+            os.close(self._fd)
+            raise
 
     def append(self, payload: bytes) -> None:
         """Add a frame; it is on disk once a `sync` that begins later has returned."""
@@ -75,17 +87,49 @@ class Journal:
     def close(self) -> None:
         os.close(self._fd)
 
-    def _read_snapshot(self) -> bytes | None:
-        path = self._directory / SNAPSHOT_NAME
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        frames, size_bytes = _split(content)
-        if len(frames) != 1 or size_bytes != len(content):
-            # It was complete before it got its name, so this is no crash but a damaged disk.
-            raise CorruptData(f"{path} is damaged; restore it from a backup")
-        return frames[0]
+
+def read_files(directory: Path) -> tuple[bytes | None, list[bytes]]:
+    """The snapshot and the frames of a store that may be running; nothing is changed or locked.
+
+    What a writer is about to append counts as not yet there. Raises ConfigError where there is no
+    store, OSError, and CorruptData for a snapshot that is damaged.
+    """
+    # The journal first: it is emptied only when a snapshot has all of it, so that one is found.
+    try:
+        content = (directory / JOURNAL_NAME).read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{directory} has no {JOURNAL_NAME}: it is not the first log directory of a broker "
+            "that keeps its metadata itself"
+        ) from None
+    snapshot = _read_snapshot(directory)
+    return snapshot, _split(content)[0]
+
+
+def _lock(fd: int, directory: Path) -> None:
+    """Taken per open file: it also keeps two stores of one process apart, and ends with it."""
+    import fcntl  # not on Windows
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigError(
+            f"the metadata in {directory} is in use: stop the broker that runs on it, or read it "
+            "without writing"
+        ) from None
+
+
+def _read_snapshot(directory: Path) -> bytes | None:
+    path = directory / SNAPSHOT_NAME
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    frames, size_bytes = _split(content)
+    if len(frames) != 1 or size_bytes != len(content):
+        # It was complete before it got its name, so this is no crash but a damaged disk.
+        raise CorruptData(f"{path} is damaged; restore it from a backup")
+    return frames[0]
 
 
 def _frame(payload: bytes) -> bytes:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
@@ -66,11 +67,22 @@ T = TypeVar("T")
 _SUBPROTOCOLS = "listener_security_protocol_map"
 
 
+Replicas = Mapping[int, Sequence[int]]
+"""Broker ids by partition number."""
+
+_NONE_MOVE: Replicas = MappingProxyType({})
+
+
 class TopicNode(NamedTuple):
-    """`/brokers/topics/<t>`. Before Kafka 2.8 topics had no id (None)."""
+    """`/brokers/topics/<t>`. Before Kafka 2.8 topics had no id (None).
+
+    `adding` and `removing` have only partitions that are being reassigned (KIP-455).
+    """
 
     topic_id: bytes | None
-    replicas: Mapping[int, tuple[int, ...]]
+    replicas: Replicas
+    adding: Replicas = _NONE_MOVE
+    removing: Replicas = _NONE_MOVE
 
 
 class StateNode(NamedTuple):
@@ -200,16 +212,27 @@ def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage
     return _decode(broker_path(broker_id), data, read)
 
 
-def encode_topic(topic_id: bytes, replicas: Mapping[int, Sequence[int]]) -> bytes:
+def encode_topic(topic_id: bytes, replicas: Replicas) -> bytes:
+    """The node of a topic of which nothing is being reassigned."""
+    return encode_topic_node(TopicNode(topic_id, replicas))
+
+
+def encode_topic_node(node: TopicNode) -> bytes:
+    """A topic's node of version 3, in which it has an id."""
+    assert node.topic_id is not None
     return _encode(
         {
-            "partitions": {str(partition): list(ids) for partition, ids in replicas.items()},
-            "topic_id": uuid_text(topic_id),
-            "adding_replicas": {},
-            "removing_replicas": {},
+            "partitions": _by_number(node.replicas),
+            "topic_id": uuid_text(node.topic_id),
+            "adding_replicas": _by_number(node.adding),
+            "removing_replicas": _by_number(node.removing),
             "version": 3,
         }
     )
+
+
+def _by_number(replicas: Replicas) -> dict[str, list[int]]:
+    return {str(partition): list(ids) for partition, ids in replicas.items()}
 
 
 def decode_topic(topic: str, data: bytes | None) -> TopicNode:
@@ -217,10 +240,18 @@ def decode_topic(topic: str, data: bytes | None) -> TopicNode:
 
     def read(node: Mapping[str, Any]) -> TopicNode:
         text = node.get("topic_id")
-        replicas = {int(p): tuple(map(int, ids)) for p, ids in node["partitions"].items()}
-        return TopicNode(uuid_from_text(text) if text else None, dict(sorted(replicas.items())))
+        return TopicNode(
+            uuid_from_text(text) if text else None,
+            _from_json(node["partitions"]),
+            _from_json(node.get("adding_replicas", {})),
+            _from_json(node.get("removing_replicas", {})),
+        )
 
     return _decode(topic_path(topic), data, read)
+
+
+def _from_json(replicas: Mapping[str, Sequence[int]]) -> Replicas:
+    return dict(sorted((int(number), tuple(map(int, ids))) for number, ids in replicas.items()))
 
 
 def state_of(partition: PartitionImage) -> StateNode:

@@ -2,18 +2,26 @@
 
 What the tree says is taken as it is; a node that cannot be read raises CorruptData with its path.
 Nodes that are missing half-way (a creation or deletion that a crash interrupted) are no error:
-a partition without a state node is loaded as one that nobody has led yet.
+a partition without a state node is loaded as one that nobody has led yet, but with the epochs that
+its log knows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from barnabas.cluster import layout
-from barnabas.cluster.image import (
-    BrokerImage,
-    PartitionImage,
-    TopicImage,
-)
+from barnabas.cluster.image import NEVER_LED, BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.store import MetadataStore
+from barnabas.types import TopicPartition
+
+LatestEpochOf = Callable[[TopicPartition], int]
+"""The newest leader epoch in a partition's log; -1 where there is no log, or none in it."""
+
+
+def no_log(topic_partition: TopicPartition) -> int:
+    """The epoch of a partition that has no log here."""
+    return NEVER_LED
 
 
 async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
@@ -27,27 +35,49 @@ async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
     return dict(sorted(brokers.items()))
 
 
-async def load_topics(store: MetadataStore) -> dict[str, TopicImage]:
+async def load_topics(
+    store: MetadataStore, latest_epoch_of: LatestEpochOf = no_log
+) -> dict[str, TopicImage]:
     """Every topic, by name."""
     topics = {}
     for name in await children(store, layout.TOPICS):
-        topic = await load_topic(store, name)
+        topic = await load_topic(store, name, latest_epoch_of)
         if topic is not None:
             topics[name] = topic
     return topics
 
 
-async def load_topic(store: MetadataStore, name: str) -> TopicImage | None:
+async def load_topic(
+    store: MetadataStore, name: str, latest_epoch_of: LatestEpochOf = no_log
+) -> TopicImage | None:
     """One topic with its partitions and its config, or None where there is none."""
     node = await store.read(layout.topic_path(name))
     if node is None:
         return None
     topic = layout.decode_topic(name, node.data)
-    partitions = {}
-    for partition, replicas in topic.replicas.items():
-        partitions[partition] = await _load_partition(store, name, partition, replicas)
+    partitions = {
+        number: await _load_partition(store, TopicPartition(name, number), ids, latest_epoch_of)
+        for number, ids in topic.replicas.items()
+    }
     config = await load_topic_config(store, name)
     return TopicImage(name, topic.topic_id or bytes(16), partitions, config)
+
+
+async def load_added_partitions(
+    store: MetadataStore, known: TopicImage, latest_epoch_of: LatestEpochOf = no_log
+) -> dict[int, PartitionImage]:
+    """The partitions that a topic's node has by now, and its image has not."""
+    node = await store.read(layout.topic_path(known.name))
+    if node is None:
+        return {}
+    replicas = layout.decode_topic(known.name, node.data).replicas
+    return {
+        number: await _load_partition(
+            store, TopicPartition(known.name, number), ids, latest_epoch_of
+        )
+        for number, ids in replicas.items()
+        if number not in known.partitions
+    }
 
 
 async def load_topic_config(store: MetadataStore, name: str) -> dict[str, str]:
@@ -95,12 +125,20 @@ async def children(store: MetadataStore, path: str) -> tuple[str, ...]:
 
 
 async def _load_partition(
-    store: MetadataStore, topic: str, partition: int, replicas: tuple[int, ...]
+    store: MetadataStore,
+    name: TopicPartition,
+    replicas: Sequence[int],
+    latest_epoch_of: LatestEpochOf,
 ) -> PartitionImage:
-    node = await store.read(layout.state_path(topic, partition))
+    node = await store.read(layout.state_path(*name))
     if node is None:
-        return PartitionImage.never_led(replicas)
-    state = layout.decode_state(topic, partition, node.data)
+        return PartitionImage.never_led(replicas, latest_epoch_of(name))
+    state = layout.decode_state(*name, node.data)
     return PartitionImage(
-        state.leader, state.leader_epoch, state.isr, replicas, node.version, state.controller_epoch
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+        tuple(replicas),
+        node.version,
+        state.controller_epoch,
     )

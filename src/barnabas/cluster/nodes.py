@@ -26,6 +26,9 @@ from barnabas.cluster.store import (
 
 CREATE, SET, DELETE = 1, 2, 3
 
+_SEQUENCE_DIGITS = 10
+_LAST_NUMBER = 0x7FFFFFFF
+
 
 class Effect(NamedTuple):
     """One change of the tree; `owner` is the session of an ephemeral node that is created."""
@@ -37,7 +40,11 @@ class Effect(NamedTuple):
 
 
 class Node:
-    """A node. `children_created` counts all children that it ever had: sequential names."""
+    """A node. `children_created` counts all children that it ever had: sequential names.
+
+    It runs ahead of that where a child came with a number already, from another tree: the next
+    one's is larger all the same.
+    """
 
     __slots__ = ("children", "children_created", "czxid", "data", "owner", "version")
 
@@ -141,7 +148,7 @@ class Stage:
         parent = self._copy(parent_path or "/")
         if effect.kind == CREATE:
             parent.children.add(name)
-            parent.children_created += 1
+            parent.children_created = max(parent.children_created, _number_of(name)) + 1
             self.nodes[path] = Node(effect.data, effect.owner, self.zxid)
         else:
             parent.children.discard(name)
@@ -157,7 +164,7 @@ class Stage:
         if parent.owner:
             raise NoNode(path, f"its parent {parent_path} is ephemeral and has no children")
         if operation.sequential:
-            path = f"{path}{parent.children_created:010d}"
+            path = f"{path}{parent.children_created:0{_SEQUENCE_DIGITS}d}"
         if self._find(path) is not None:
             raise NodeExists(path, "is there already")
         return path
@@ -180,3 +187,12 @@ class Stage:
         if staged is None:
             staged = self.nodes[path] = self._tree.nodes[path].copy()
         return staged
+
+
+def _number_of(name: str) -> int:
+    """The ten digits at the end of a sequential name, an int32; -1 for any other."""
+    digits = name[-_SEQUENCE_DIGITS:]
+    if len(digits) == _SEQUENCE_DIGITS and digits.isascii() and digits.isdecimal():
+        number = int(digits)
+        return number if number < _LAST_NUMBER else -1
+    return -1

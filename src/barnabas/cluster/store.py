@@ -124,7 +124,11 @@ class MetadataStore(Protocol):
         ...
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
-        """Call back once after the node's data, existence or set of children has changed."""
+        """Call back once after the node's data, existence or set of children has changed.
+
+        The same callback is kept once, however often it is given. It is called when `read` shows
+        the change, which may be before the commit is on disk and answered.
+        """
         ...
 
     async def close(self) -> None:

@@ -6,10 +6,10 @@ silently ignored.
 """
 
 from barnabas.config.broker import BrokerConfig
-from barnabas.config.broker_keys import BROKER_KEYS
+from barnabas.config.broker_keys import BROKER_KEYS, inert_warning, key_of
 from barnabas.config.key import ConfigKey, ConfigValue
 from barnabas.config.properties import from_environment, load_properties, parse_properties
-from barnabas.config.topic_keys import TOPIC_KEYS, LogConfig
+from barnabas.config.topic_keys import TOPIC_KEYS, LogConfig, topic_warnings
 
 __all__ = [
     "BROKER_KEYS",
@@ -19,6 +19,9 @@ __all__ = [
     "ConfigValue",
     "LogConfig",
     "from_environment",
+    "inert_warning",
+    "key_of",
     "load_properties",
     "parse_properties",
+    "topic_warnings",
 ]

@@ -6,67 +6,106 @@ wrong is told when it is made, before a socket is opened or a file touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
-from barnabas.config.broker_keys import BROKER_KEYS, PREFIXES
-from barnabas.config.key import ConfigKey, ConfigValue, unknown_key
-from barnabas.config.topic_keys import TOPIC_KEYS, LogConfig
+from barnabas.config.broker_keys import inert_warning, key_of
+from barnabas.config.key import ConfigKey, ConfigValue
+from barnabas.config.topic_keys import TOPIC_KEYS, LogConfig, unusable
 from barnabas.errors import ConfigError
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _MS_PER_UNIT = {"hours": 3_600_000, "minutes": 60_000}
 _TEMPORARY = ("/tmp/", "/var/tmp/")
 
 
 class BrokerConfig:
-    """Typed access to a broker's properties.
+    """Typed access to a broker's properties, and to what has been changed while it runs.
 
-    `warnings` lists, one line each, settings that Kafka knows and that change nothing here.
+    A changed setting comes before the properties, this broker's own before that of all brokers.
+    `properties`, `per_broker` and `cluster_wide` are the texts as they were set. `warnings` lists,
+    one line each, properties that Kafka knows and that change nothing here.
     """
 
-    __slots__ = ("_log_defaults", "_texts", "_values", "warnings")
+    __slots__ = (
+        "_log_defaults",
+        "_texts",
+        "_values",
+        "cluster_wide",
+        "per_broker",
+        "properties",
+        "warnings",
+    )
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        per_broker: Mapping[str, str] = _NOTHING,
+        cluster_wide: Mapping[str, str] = _NOTHING,
+    ) -> None:
         """Check everything; raises ConfigError with the key, the value and what is allowed."""
-        self._texts: dict[str, str] = {}
-        self._values: dict[str, ConfigValue] = {}
+        self.properties: Mapping[str, str] = _with_both_ids(properties)
+        self.per_broker = per_broker
+        self.cluster_wide = cluster_wide
         self.warnings: list[str] = []
-        for name, text in properties.items():
-            self._set(name, text)
+        self._texts = {**self.properties, **cluster_wide, **per_broker}
+        self._values: dict[str, ConfigValue] = {}
+        for name, text in self._texts.items():
+            self._values[name] = key_of(name).parse(text)
+        self.warnings += [w for w in map(inert_warning, self.properties) if w is not None]
         self._check_together()
         self._log_defaults = LogConfig().with_overrides(self._topic_defaults())
+
+    def with_dynamic(
+        self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]
+    ) -> BrokerConfig:
+        """The same properties with other changes on top; raises ConfigError on a bad one."""
+        return BrokerConfig(self.properties, per_broker, cluster_wide)
 
     def is_set(self, name: str) -> bool:
         """Whether the properties set this key, be it to its default."""
         return name in self._values
 
+    def set_names(self) -> Iterable[str]:
+        """All names that are set, anywhere."""
+        return self._texts
+
     def value(self, name: str) -> ConfigValue:
         """The value of a key of any type, or its default; None is Kafka's null."""
         if name in self._values:
             return self._values[name]
-        return BROKER_KEYS[name].default_value
+        return key_of(name).default_value
 
     def log_directories(self) -> list[str]:
         """The entries of `log.dirs`, or else of `log.dir` (which takes several as well)."""
         return self.list("log.dirs") or self.list("log.dir")
 
-    def log_config(self, overrides: Mapping[str, str] = {}) -> LogConfig:
+    def listener_int(self, listener: str, name: str) -> int | None:
+        """What `listener.name.<listener>.<name>` says of one listener alone; None if nothing."""
+        value = self._values.get(f"listener.name.{listener.lower()}.{name}")
+        assert value is None or isinstance(value, int), f"{name} of {listener} is {value!r}"
+        return value
+
+    def log_config(self, overrides: Mapping[str, str] = _NOTHING) -> LogConfig:
         """What a topic's logs obey: its own settings on top of this broker's.
 
-        Raises ConfigError on an unknown topic config or a bad value.
+        Settings that no topic can have are left out: they were stored by hand or by another
+        version, and the topic is there all the same. `check_topic` tells of them.
         """
-        return self._log_defaults.with_overrides(overrides)
+        try:
+            return self._log_defaults.with_overrides(overrides)
+        except ConfigError:
+            useless = unusable(overrides)
+        try:
+            return self._log_defaults.with_overrides(
+                {name: text for name, text in overrides.items() if name not in useless}
+            )
+        except ConfigError:  # each is fine, but not together, or not with the broker's own
+            return self._log_defaults
 
-    def _set(self, name: str, text: str) -> None:
-        key = BROKER_KEYS.get(name)
-        if key is None:
-            if not name.startswith(PREFIXES):
-                raise unknown_key(name, BROKER_KEYS, "broker")
-            self.warnings.append(f"{name} has no effect: it is for a plug-in or a secured listener")
-            return
-        self._values[name] = key.parse(text)
-        self._texts[name] = text.strip()
-        if key.inert:
-            self.warnings.append(f"{name} has no effect: {key.inert}")
+    def check_topic(self, overrides: Mapping[str, str]) -> None:
+        """Raises ConfigError if a topic on this broker cannot have all of these settings."""
+        self._log_defaults.with_overrides(overrides)
 
     def _check_together(self) -> None:
         if self.str("zookeeper.connect"):
@@ -86,6 +125,11 @@ class BrokerConfig:
                     "empty; set log.dirs"
                 )
 
+        for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+            if self.value(name) == 0:
+                raise ConfigError(f"{name} is 0, and would delete everything; -1 is never")
+        _check_addresses(self.str("max.connections.per.ip.overrides"))
+
     def _topic_defaults(self) -> dict[str, str]:
         """What the broker's settings say of topic configs, as text of the topic keys."""
         texts = {key.name: self._topic_default(key) for key in TOPIC_KEYS.values()}
@@ -98,14 +142,16 @@ class BrokerConfig:
                 try:
                     key.parse(text)
                 except ConfigError as error:  # the topic's bounds can be the narrower ones
-                    raise ConfigError(f"{synonym}={self._texts[synonym]}: {error}") from None
+                    raise ConfigError(
+                        f"{synonym}={self._texts[synonym].strip()}: {error}"
+                    ) from None
                 return text
         return None
 
     def _in_topic_units(self, key: ConfigKey, synonym: str) -> str:
         unit_ms = _MS_PER_UNIT.get(synonym.rpartition(".")[2])
         if unit_ms is None:
-            return self._texts[synonym]
+            return self._texts[synonym].strip()
         value = self.int(synonym)
         # Any negative time to keep means "for ever", as Kafka reads log.retention.hours=-1.
         return "-1" if value < 0 and key.name == "retention.ms" else f"{value * unit_ms}"
@@ -138,3 +184,28 @@ class BrokerConfig:
             return ""
         assert isinstance(value, str), f"{name} is {value!r}"
         return value
+
+
+def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:
+    """`broker.id` and KRaft's `node.id` are one thing: each stands for the other."""
+    texts = {name: text.strip() for name, text in properties.items()}
+    broker_id = texts.get("broker.id", texts.get("node.id"))
+    if broker_id is None:
+        return texts
+    if texts.get("node.id", broker_id) != broker_id:
+        raise ConfigError(
+            f"broker.id={broker_id} and node.id={texts['node.id']} are the same setting; "
+            "give them one value, or leave one out"
+        )
+    return {**texts, "broker.id": broker_id, "node.id": broker_id}
+
+
+def _check_addresses(text: str) -> None:
+    """`host:number,host:number`."""
+    for entry in filter(None, map(str.strip, text.split(","))):
+        host, _, limit = entry.rpartition(":")
+        if not (host and limit.isascii() and limit.isdigit()):
+            raise ConfigError(
+                f"max.connections.per.ip.overrides: {entry!r} is no address with its number of "
+                "connections, as 127.0.0.1:200"
+            )

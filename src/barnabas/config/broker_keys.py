@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from barnabas.config.key import ConfigKey, table
+from barnabas.config.key import ConfigKey, table, unknown_key
+from barnabas.config.log_keys import LOG_KEYS
+from barnabas.config.network_keys import NETWORK_KEYS, PER_LISTENER
 
-PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.")
+_LISTENER = "listener.name."
+_PREFIXES = (_LISTENER, "rlmm.config.", "rsm.config.")
 """Beginnings of names that have no rows: settings of one listener or of a plug-in."""
 
 _NODE = (
     ("broker.id", "int", 0, "[0,...]",
      "This broker's number in its cluster; unset it is 0 (in Kafka: a generated one)."),
+    ("node.id", "int", -1, "",
+     "KRaft's name for broker.id, which takes its value."),
     ("zookeeper.connect", "string", None, "",
      "The cluster's ZooKeeper servers as host:port,host:port/chroot; not supported yet."),
     ("auto.create.topics.enable", "boolean", True, "",
@@ -31,54 +36,14 @@ _NODE = (
      "Least number of in-sync replicas for which a write with acks=all is accepted."),
     ("broker.rack", "string", None, "",
      "Where this broker stands; replicas are spread over racks."),
+    ("barnabas.log.level", "string", "INFO", "[TRACE, DEBUG, INFO, WARN, ERROR, FATAL]",
+     "Least important messages that the broker logs; TRACE is as DEBUG. Barnabas's own."),
 )  # fmt: skip
 
-_NETWORK = (
-    ("listeners", "string", "PLAINTEXT://:9092", "",
-     "Addresses to listen on, as NAME://host:port; no host means all interfaces."),
-    ("advertised.listeners", "string", None, "",
-     "Addresses told to clients; unset, the one through which the client came."),
-    ("listener.security.protocol.map", "string",
-     "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "",
-     "Which security protocol each listener name speaks, as NAME:PROTOCOL."),
-    ("socket.request.max.bytes", "int", 104857600, "[1,...]",
-     "Largest request that is read; a larger one closes the connection."),
-    ("queued.max.request.bytes", "long", -1, "",
-     "Bytes of requests in memory above which no more are read; -1 is no limit."),
-)  # fmt: skip
+_EFFECTIVE: Mapping[str, ConfigKey] = {**table(_NODE), **NETWORK_KEYS, **LOG_KEYS}
 
-_LOG = (
-    ("log.dir", "string", "/tmp/kafka-logs", "",
-     "Directory of the data where log.dirs is not set."),
-    ("log.dirs", "string", None, "",
-     "Directories of the data, separated by commas."),
-    ("log.segment.bytes", "int", 1073741824, "[14,...]",
-     "Size at which a segment is closed and the next one begun."),
-    ("log.roll.ms", "long", None, "",
-     "Age at which a segment is closed though it is not full."),
-    ("log.roll.hours", "int", 168, "[1,...]",
-     "The same in hours, where log.roll.ms is not set."),
-    ("log.roll.jitter.ms", "long", None, "",
-     "Random part by which the age above is cut, so that segments do not all close at once."),
-    ("log.roll.jitter.hours", "int", 0, "[0,...]",
-     "The same in hours, where log.roll.jitter.ms is not set."),
-    ("log.index.interval.bytes", "int", 4096, "[0,...]",
-     "Bytes appended between two entries of the indexes."),
-    ("log.index.size.max.bytes", "int", 10485760, "[4,...]",
-     "Size for which a segment's indexes are preallocated."),
-    ("message.max.bytes", "int", 1048588, "[0,...]",
-     "Largest record batch that is accepted, as it comes (compressed), header included."),
-    ("log.message.timestamp.type", "string", "CreateTime", "[CreateTime, LogAppendTime]",
-     "Whose clock stamps a record: its creator's or the log's."),
-    ("log.segment.delete.delay.ms", "long", 60000, "[0,...]",
-     "How long a file that is out of use stays on disk before it is removed."),
-    ("replica.high.watermark.checkpoint.interval.ms", "long", 5000, "",
-     "How often the high watermarks are written to disk."),
-    ("log.flush.offset.checkpoint.interval.ms", "int", 60000, "[0,...]",
-     "How often the offsets up to which logs are safely on disk are written down."),
-)  # fmt: skip
 
-_EFFECTIVE: Mapping[str, ConfigKey] = {**table(_NODE), **table(_NETWORK), **table(_LOG)}
+_FOR_OTHERS = "it is for a plug-in or a secured listener"
 
 
 class _BrokerKeys(Mapping[str, ConfigKey]):
@@ -104,3 +69,33 @@ def _inert() -> Mapping[str, ConfigKey]:
 
 
 BROKER_KEYS: Mapping[str, ConfigKey] = _BrokerKeys()
+
+
+def key_of(name: str) -> ConfigKey:
+    """The row for any name that a broker's settings may have; raises ConfigError for others.
+
+    `listener.name.<listener>.<key>` is read as `<key>` is. Of a plug-in's setting nothing is
+    known, so it is shown to nobody.
+    """
+    key = BROKER_KEYS.get(name)
+    if key is not None:
+        return key
+    if not name.startswith(_PREFIXES):
+        from barnabas.config.dynamic_keys import THROTTLES
+
+        if name not in THROTTLES:
+            raise unknown_key(name, BROKER_KEYS, "broker")
+        return THROTTLES[name]
+    if name.startswith(_LISTENER):
+        base = name.split(".", 3)[-1]
+        found = BROKER_KEYS.get(base) or BROKER_KEYS.get(base.partition(".")[2])
+        if found is not None:
+            inert = "" if base in PER_LISTENER else _FOR_OTHERS
+            return found._replace(name=name, inert=inert)
+    return ConfigKey(name, "unknown", None, "", "A setting for a plug-in.", _FOR_OTHERS)
+
+
+def inert_warning(name: str) -> str | None:
+    """What to tell whoever sets a key that changes nothing here; None if it has effect."""
+    reason = key_of(name).inert
+    return f"{name} has no effect: {reason}" if reason else None

@@ -62,7 +62,6 @@ _KRAFT = (
     ("metadata.max.idle.interval.ms", "int", 500, "[0,...]", "Time between no-op records."),
     ("metadata.max.retention.bytes", "long", 104857600, "", "Size of the metadata log."),
     ("metadata.max.retention.ms", "long", 604800000, "", "Age of old metadata snapshots."),
-    ("node.id", "int", -1, "", "Number of the node in the quorum's cluster."),
     ("process.roles", "list", "", "[broker, controller]", "What the process is in the quorum."),
     ("server.max.startup.time.ms", "long", 9223372036854775807, "[0,...]",
      "Time to start before the process gives up."),
@@ -91,8 +90,6 @@ _CLUSTER = (
      "Time for a request of the controller to a broker."),
     ("inter.broker.protocol.version", "string", "3.9-IV0", "",
      "Version of the protocol between brokers, for rolling upgrades."),
-    ("inter.broker.listener.name", "string", None, "",
-     "Name of the listener through which brokers talk to each other."),
     ("leader.imbalance.check.interval.seconds", "long", 300, "[1,...]",
      "Time between two looks at how leaders are spread."),
     ("leader.imbalance.per.broker.percentage", "int", 10, "",
@@ -212,27 +209,12 @@ _GROUPS = (
 )  # fmt: skip
 
 _NETWORK = (
-    ("connections.max.idle.ms", "long", 600000, "",
-     "How long a connection may stay idle before it is closed."),
-    ("fetch.max.bytes", "int", 57671680, "[1024,...]",
-     "Most that one fetch gets, whatever it asks for."),
-    ("max.connection.creation.rate", "int", _INT_MAX, "[0,...]", "New connections per second."),
-    ("max.connections", "int", _INT_MAX, "[0,...]",
-     "Number of connections that are open at most."),
-    ("max.connections.per.ip", "int", _INT_MAX, "[0,...]", "Connections from one address."),
-    ("max.connections.per.ip.overrides", "string", "", "", "The same for some addresses."),
-    ("max.incremental.fetch.session.cache.slots", "int", 1000, "[0,...]",
-     "Number of incremental fetch sessions (KIP-227) kept at most."),
     ("max.request.partition.size.limit", "int", 2000, "[1,...]",
      "Partitions in one answer to DescribeTopicPartitions."),
     ("socket.connection.setup.timeout.max.ms", "long", 30000, "",
      "Longest time to set up a connection to another broker."),
     ("socket.connection.setup.timeout.ms", "long", 10000, "",
      "Time to set up a connection to another broker."),
-    ("socket.listen.backlog.size", "int", 50, "[1,...]",
-     "Connections that wait to be accepted."),
-    ("socket.receive.buffer.bytes", "int", 102400, "", "Receive buffer of a socket."),
-    ("socket.send.buffer.bytes", "int", 102400, "", "Send buffer of a socket."),
     ("alter.log.dirs.replication.quota.window.num", "int", 11, "[1,...]",
      "Windows over which moves between directories are measured."),
     ("alter.log.dirs.replication.quota.window.size.seconds", "int", 1, "[1,...]",
@@ -271,3 +253,25 @@ INERT_KEYS: dict[str, ConfigKey] = {
     **INERT_LOG_KEYS,
     **INERT_SECURITY_KEYS,
 }
+
+INTERNAL_KEYS = frozenset(
+    {
+        "allow.everyone.if.no.acl.found",
+        "group.consumer.migration.policy",
+        "group.coordinator.new.enable",
+        "group.share.enable",
+        "log.initial.task.delay.ms",
+        "metadata.log.segment.min.bytes",
+        "producer.id.expiration.check.interval.ms",
+        "remote.log.manager.task.retry.backoff.max.ms",
+        "remote.log.manager.task.retry.backoff.ms",
+        "remote.log.manager.task.retry.jitter",
+        "server.max.startup.time.ms",
+        "super.users",
+        "unclean.leader.election.interval.ms",
+        "unstable.api.versions.enable",
+        "unstable.feature.versions.enable",
+        "zookeeper.metadata.migration.min.batch.size",
+    }
+)
+"""Kafka's internal configs, and those that only its authorizer knows: told where they are set."""

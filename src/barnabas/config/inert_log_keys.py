@@ -5,9 +5,7 @@ from __future__ import annotations
 from barnabas.config.key import ConfigKey, table
 from barnabas.config.topic_keys import LONG_MAX
 
-_CODECS = "[uncompressed, zstd, lz4, snappy, gzip, producer]"
-
-_RETENTION = (
+_COMPACTION = (
     ("log.cleaner.backoff.ms", "long", 15000, "[0,...]", "Pause when there is nothing to clean."),
     ("log.cleaner.dedupe.buffer.size", "long", 134217728, "",
      "Memory for the keys of a log that is cleaned."),
@@ -25,44 +23,16 @@ _RETENTION = (
     ("log.cleaner.min.compaction.lag.ms", "long", 0, "[0,...]",
      "Age below which a record is left alone by compaction."),
     ("log.cleaner.threads", "int", 1, "[0,...]", "Threads of compaction."),
-    ("log.cleanup.policy", "list", "delete", "[compact, delete]",
-     "What becomes of old records: deleted, compacted by key, or both."),
-    ("log.retention.bytes", "long", -1, "", "Size of a partition above which segments go."),
-    ("log.retention.check.interval.ms", "long", 300000, "[1,...]",
-     "Time between two looks for segments to delete."),
-    ("log.retention.hours", "int", 168, "", "Age at which records go, in hours."),
-    ("log.retention.minutes", "int", None, "", "The same in minutes; stronger than hours."),
-    ("log.retention.ms", "long", None, "", "The same in milliseconds; stronger than minutes."),
 )  # fmt: skip
 
 _WRITING = (
-    ("compression.gzip.level", "int", -1, "[1,...,9] or -1", "Level of gzip."),
-    ("compression.lz4.level", "int", 9, "[1,...,17]", "Level of lz4."),
-    ("compression.type", "string", "producer", _CODECS,
-     "Codec in which batches are stored; `producer` keeps the one they came in."),
-    ("compression.zstd.level", "int", 3, "[-131072,...,22]", "Level of zstd."),
     ("log.dir.failure.timeout.ms", "long", 30000, "[1,...]",
      "How long a failed directory may go unreported before the broker stops."),
-    ("log.flush.interval.messages", "long", LONG_MAX, "[1,...]",
-     "Number of records after which a log is forced to disk."),
-    ("log.flush.interval.ms", "long", None, "", "Age at which records are forced to disk."),
-    ("log.flush.scheduler.interval.ms", "long", LONG_MAX, "",
-     "Time between two looks for logs to flush."),
     ("log.flush.start.offset.checkpoint.interval.ms", "int", 60000, "[0,...]",
      "How often the start offsets of logs are written down."),
     ("log.initial.task.delay.ms", "long", 30000, "[0,...]",
      "Pause after the start before logs are looked after."),
-    ("log.message.timestamp.after.max.ms", "long", LONG_MAX, "[0,...]",
-     "How far a record's timestamp may lie ahead of the broker's clock."),
-    ("log.message.timestamp.before.max.ms", "long", LONG_MAX, "[0,...]",
-     "How far a record's timestamp may lie behind the broker's clock."),
-    ("log.message.timestamp.difference.max.ms", "long", LONG_MAX, "[0,...]",
-     "Older name for both of the bounds above."),
     ("log.preallocate", "boolean", False, "", "Whether a segment takes its space at once."),
-    ("producer.id.expiration.check.interval.ms", "int", 600000, "[1,...]",
-     "Time between two looks for silent producers."),
-    ("producer.id.expiration.ms", "int", 86400000, "[1,...]",
-     "How long a partition remembers a producer that has fallen silent."),
 )  # fmt: skip
 
 _ONE_FORMAT = (
@@ -121,7 +91,7 @@ _TIERED = (
 )  # fmt: skip
 
 INERT_LOG_KEYS: dict[str, ConfigKey] = {
-    **table(_RETENTION, "nothing is deleted by age or size, nor compacted, yet"),
+    **table(_COMPACTION, "nothing is compacted yet"),
     **table(_WRITING, "the broker does not do this yet"),
     **table(_ONE_FORMAT, "only magic 2 is written, and nothing is converted"),
     **table(_TIERED, "there is no tiered storage"),

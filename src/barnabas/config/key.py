@@ -7,13 +7,16 @@ that a file which starts Kafka reads the same here, and one that Kafka refuses i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import NamedTuple
 
 from barnabas.errors import ConfigError
 
 ConfigValue = bool | int | float | str | list[str] | None
 
+_DOUBLE = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _BITS = {"short": 16, "int": 32, "long": 64}
 _KIND = {
     "boolean": "true or false",
@@ -32,7 +35,7 @@ class ConfigKey(NamedTuple):
     """
 
     name: str
-    type: str  # boolean, short, int, long, double, string, list, password, class
+    type: str  # boolean, short, int, long, double, string, list, password, class, unknown
     default: bool | int | float | str | None
     valid: str
     doc: str
@@ -42,7 +45,7 @@ class ConfigKey(NamedTuple):
     @property
     def is_sensitive(self) -> bool:
         """Never to be shown to anybody."""
-        return self.type == "password"
+        return self.type in ("password", "unknown")
 
     @property
     def default_value(self) -> ConfigValue:
@@ -67,7 +70,7 @@ class ConfigKey(NamedTuple):
             return "true" if value else "false"
         if isinstance(value, list):
             return ",".join(value)
-        return str(value)
+        return _java_double(value) if isinstance(value, float) else str(value)
 
     def _typed(self, text: str) -> ConfigValue:
         if self.type == "boolean":
@@ -79,10 +82,8 @@ class ConfigKey(NamedTuple):
             if digits.isascii() and digits.isdigit():
                 return self._within_bits(int(text))
         elif self.type == "double":
-            try:
-                return float(text)
-            except ValueError:
-                pass
+            if re.fullmatch(_DOUBLE, text, re.ASCII) and isfinite(number := float(text)):
+                return number
         elif self.type == "list":
             return _split(text)
         else:
@@ -125,6 +126,16 @@ def unknown_key(name: str, keys: Mapping[str, ConfigKey], kind: str) -> ConfigEr
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.75)
     hint = f"; did you mean {near[0]}?" if near else ", and no name is near to it"
     return ConfigError(f"{name} is no {kind} config{hint}")
+
+
+def _java_double(value: float) -> str:
+    """As Java prints it: 0.5, but 1.0E7 and 1.7976931348623157E308."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    from decimal import Decimal  # for rare values: the broker's start does without it
+
+    digits, _, exponent = f"{Decimal(repr(value)).normalize():E}".partition("E")
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 
 def _split(text: str) -> list[str]:

@@ -6,6 +6,7 @@ what it does not set comes from the first of the synonyms that the broker's conf
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from barnabas.config.key import ConfigKey, ConfigValue, unknown_key
 from barnabas.errors import ConfigError
 
 LONG_MAX = 9223372036854775807
-_CODECS = "[uncompressed, zstd, lz4, snappy, gzip, producer]"
+CODECS = "[uncompressed, zstd, lz4, snappy, gzip, producer]"
 
 _ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[str, ...]], ...] = (
     ("cleanup.policy", "list", "delete", "[compact, delete]",
@@ -25,7 +26,7 @@ _ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[st
     ("compression.lz4.level", "int", 9, "[1,...,17]",
      "Level used where the broker itself compresses with lz4.",
      ("compression.lz4.level",)),
-    ("compression.type", "string", "producer", _CODECS,
+    ("compression.type", "string", "producer", CODECS,
      "Codec in which batches are stored; `producer` keeps the one they came in.",
      ("compression.type",)),
     ("compression.zstd.level", "int", 3, "[-131072,...,22]",
@@ -121,10 +122,63 @@ _ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[st
      ("unclean.leader.election.enable",)),
 )  # fmt: skip
 
+_NOT_COMPACTED = "nothing is compacted yet"
+_ALONE = "a broker of this version runs alone"
+_NOT_TIERED = "there is no tiered storage"
+_ONE_FORMAT = "only magic 2 is written, and nothing is converted"
+
+_INERT: Mapping[str, str] = {
+    "delete.retention.ms": _NOT_COMPACTED,
+    "max.compaction.lag.ms": _NOT_COMPACTED,
+    "min.cleanable.dirty.ratio": _NOT_COMPACTED,
+    "min.compaction.lag.ms": _NOT_COMPACTED,
+    "follower.replication.throttled.replicas": _ALONE,
+    "leader.replication.throttled.replicas": _ALONE,
+    "unclean.leader.election.enable": _ALONE,
+    "local.retention.bytes": _NOT_TIERED,
+    "local.retention.ms": _NOT_TIERED,
+    "remote.log.copy.disable": _NOT_TIERED,
+    "remote.log.delete.on.disable": _NOT_TIERED,
+    "remote.storage.enable": _NOT_TIERED,
+    "message.downconversion.enable": _ONE_FORMAT,
+    "message.format.version": _ONE_FORMAT,
+    "preallocate": "a segment grows as it is written",
+}
+
 TOPIC_KEYS: Mapping[str, ConfigKey] = {
-    name: ConfigKey(name, kind, default, valid, doc, "", synonyms)
+    name: ConfigKey(name, kind, default, valid, doc, _INERT.get(name, ""), synonyms)
     for name, kind, default, valid, doc, synonyms in _ROWS
 }
+
+SAME_SETTING: Mapping[str, tuple[str, ...]] = {
+    name: key.synonyms
+    for key in TOPIC_KEYS.values()
+    for name in key.synonyms
+    if len(key.synonyms) > 1 and name != "log.flush.scheduler.interval.ms"
+}
+"""Broker keys that say one thing in several units, strongest first. Of the two flush intervals the
+scheduler's stands for the other, but not the other way round."""
+
+# Beyond what `valid` can say. Compiled when one is set: the broker's start does without them.
+_PATTERNS: Mapping[str, tuple[str, str]] = {
+    "message.format.version": (r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a version of Kafka, as 2.8-IV1"),
+    **dict.fromkeys(
+        ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"),
+        (r"\*|(\d+:\d+(,\d+:\d+)*)?", "* or a list of partition:broker,partition:broker"),
+    ),
+}
+
+
+def topic_warnings(overrides: Mapping[str, str]) -> list[str]:
+    """What to tell whoever gives a topic these settings: those that change nothing, and why."""
+    warnings = [
+        f"{name} has no effect: {TOPIC_KEYS[name].inert}"
+        for name in overrides
+        if name in TOPIC_KEYS and TOPIC_KEYS[name].inert
+    ]
+    if "compact" in overrides.get("cleanup.policy", ""):
+        warnings.append(f"cleanup.policy=compact has no effect: {_NOT_COMPACTED}")
+    return warnings
 
 
 class LogConfig(NamedTuple):
@@ -176,7 +230,9 @@ class LogConfig(NamedTuple):
             key = TOPIC_KEYS.get(name)
             if key is None:
                 raise unknown_key(name, TOPIC_KEYS, "topic")
-            values[name.replace(".", "_")] = _field(key.parse(text))
+            values[name.replace(".", "_")] = value = _field(key.parse(text))
+            if name in _PATTERNS:
+                _check_pattern(name, str(value))
         config = self._replace(**values)  # type: ignore[arg-type]
         return config._checked(values)
 
@@ -197,5 +253,22 @@ class LogConfig(NamedTuple):
         return config
 
 
+def unusable(settings: Mapping[str, str]) -> dict[str, str]:
+    """Of a topic's stored settings those that it cannot have, and why."""
+    reasons = {}
+    for name, text in settings.items():
+        try:
+            LogConfig().with_overrides({name: text})
+        except ConfigError as error:
+            reasons[name] = str(error)
+    return reasons
+
+
 def _field(value: ConfigValue) -> ConfigValue:
     return ",".join(value) if isinstance(value, list) else value
+
+
+def _check_pattern(name: str, text: str) -> None:
+    pattern, rule = _PATTERNS[name]
+    if not re.fullmatch(pattern, text, re.ASCII):
+        raise ConfigError(f"{name}: {text!r} is not {rule}")

@@ -12,7 +12,7 @@ and last the wish for its deletion.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.cluster import layout
@@ -44,6 +44,13 @@ class Decision(NamedTuple):
     requests: tuple[Send, ...]
 
 
+class _Hosted(NamedTuple):
+    """What one broker hosts of some topics."""
+
+    broker_id: int
+    states: tuple[PartitionState, ...]
+
+
 class Controller:
     """An elected controller."""
 
@@ -61,11 +68,49 @@ class Controller:
         """Take office: lead what can be led, and tell every broker everything that is to stay."""
         leaving = set(deleting)
         topics = [topic for name, topic in self.image.topics.items() if name not in leaving]
-        return self._announce(topics)
+        return self._lead(topics, tells_all=True)
 
     def topics_added(self, topics: Sequence[TopicImage]) -> Decision:
         """Topics whose nodes have appeared: each partition gets its first leader."""
-        return self._announce(topics)
+        return self._lead(topics, tells_all=True)
+
+    def partitions_added(self, topics: Sequence[TopicImage]) -> Decision:
+        """Topics that have grown, whole: what is new gets its leaders, the rest stays as it is."""
+        return self._lead(topics, tells_all=False)
+
+    def configs_changed(self, configs: Mapping[str, Mapping[str, str]]) -> Decision:
+        """These topics' own settings are others now; every broker is told."""
+        topics = [
+            self.image.topics[name]._replace(config=config) for name, config in configs.items()
+        ]
+        return self._decision([], topics, [])
+
+    def replicas_offline(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
+        """A live broker has lost these replicas with a log directory.
+
+        It leads them no longer; another member of the ISR does, or nobody until they are back. The
+        broker itself is told nothing of its role: what it has lost, it knows.
+        """
+        operations: list[Operation] = []
+        changed: dict[str, dict[int, PartitionImage]] = {}
+        lost = set()
+        for name in names:
+            topic = self.image.topics.get(name.topic)
+            if topic is None or name.partition not in topic.partitions:
+                continue  # deleted in the meantime
+            partitions = changed.setdefault(name.topic, dict(topic.partitions))
+            before = partitions[name.partition]
+            after = partitions[name.partition] = self._without(before, broker_id)
+            if after.partition_epoch != before.partition_epoch:
+                operations.append(_set_state(name.topic, name.partition, after))
+                lost.add(name)
+        topics = [self.image.topics[name]._replace(partitions=changed[name]) for name in changed]
+        told = self._leader_and_isr(
+            states
+            for states in _states_by_broker(topics, self.image.brokers, only=lost)
+            if states.broker_id != broker_id
+        )
+        return self._decision(operations, topics, told)
 
     def deletions_wished(self, names: Iterable[str]) -> Decision:
         """First half: nobody leads these topics any more, and their replicas are to be deleted.
@@ -77,25 +122,23 @@ class Controller:
         for topic in filter(None, map(self.image.topics.get, names)):
             partitions = {}
             for number, partition in topic.partitions.items():
-                if partition.partition_epoch != NEVER_LED:
+                if partition.partition_epoch != NEVER_LED and partition.leader != NO_LEADER:
                     partition = self._abandoned(partition)
                     operations.append(_set_state(topic.name, number, partition))
                 partitions[number] = partition
             left.append(topic._replace(partitions=partitions))
         gone = self._update(removed=tuple(topic.name for topic in left))
         requests = [Send(broker_id, gone) for broker_id in self.image.brokers]
-        for broker_id in self.image.brokers:
-            hosted = tuple(
-                state.topic_partition for state in _hosted_states(left, broker_id, frozenset())
-            )
+        for broker_id, states in _states_by_broker(left, self.image.brokers):
+            hosted = tuple(state.topic_partition for state in states)
             stop = StopReplica(self.image.controller_id, self.epoch, hosted, delete=True)
             requests.append(Send(broker_id, stop))
-        return self._decision(operations, self.image.apply(self._update(left)), requests)
+        return self._fenced(operations, self.image.apply(self._update(left)), requests)
 
     def replicas_deleted(self, names: Iterable[str], paths: Iterable[str]) -> Decision:
         """Second half: the nodes go. `paths` are all that exist, children first, the wish last."""
         image = self.image.apply(self._update(removed=tuple(names)))
-        return self._decision([Delete(path) for path in paths], image, [])
+        return self._fenced([Delete(path) for path in paths], image, [])
 
     def apply(self, decision: Decision) -> None:
         """The decision's operations have been committed."""
@@ -105,35 +148,58 @@ class Controller:
     def epoch(self) -> int:
         return self.image.controller_epoch
 
-    def _announce(self, topics: Sequence[TopicImage]) -> Decision:
-        """Elect where there is no live leader, and tell the brokers of these topics, whole."""
+    def _lead(self, topics: Sequence[TopicImage], *, tells_all: bool) -> Decision:
+        """Elect where there is no live leader, and tell the brokers of these topics.
+
+        With `tells_all` of every partition that they host, else of those that were elected.
+        """
         operations: list[Operation] = []
+        elected: set[TopicPartition] = set()
         new: set[TopicPartition] = set()
         led = []
         for topic in topics:
             partitions = dict(topic.partitions)
             if all(each.partition_epoch == NEVER_LED for each in partitions.values()):
                 operations.append(Create(layout.partitions_path(topic.name)))
-            for number, partition in topic.partitions.items():
-                elected = elect(partition, self.image.brokers, self.epoch)
-                if elected is None:
+            for number, before in topic.partitions.items():
+                after = elect(before, self.image.brokers, self.epoch)
+                if after is None:
                     continue
-                partitions[number] = elected
-                if partition.partition_epoch == NEVER_LED:
-                    new.add(TopicPartition(topic.name, number))
-                    operations += _create_state(topic.name, number, elected)
-                else:
-                    operations.append(_set_state(topic.name, number, elected))
+                partitions[number] = after
+                name = TopicPartition(topic.name, number)
+                elected.add(name)
+                if before.partition_epoch != NEVER_LED:
+                    operations.append(_set_state(topic.name, number, after))
+                    continue
+                operations += _create_state(topic.name, number, after)
+                if before.leader_epoch == NEVER_LED:
+                    new.add(name)
             led.append(topic._replace(partitions=partitions))
-        requests = []
-        for broker_id in self.image.brokers:
-            states = tuple(_hosted_states(led, broker_id, new))
-            if states:
-                request = LeaderAndIsr(self.image.controller_id, self.epoch, states)
-                requests.append(Send(broker_id, request))
-        update = self._update(led)
-        requests += [Send(broker_id, update) for broker_id in self.image.brokers]
-        return self._decision(operations, self.image.apply(update), requests)
+        only = None if tells_all else elected
+        told = _states_by_broker(led, self.image.brokers, new=new, only=only)
+        return self._decision(operations, led, self._leader_and_isr(told))
+
+    def _without(self, partition: PartitionImage, broker_id: int) -> PartitionImage:
+        """The partition when this broker's replica is offline, and who leads it then.
+
+        The ISR keeps its last member, which has what was acknowledged; it is waited for.
+        """
+        if broker_id in partition.offline_replicas:
+            return partition
+        partition = partition._replace(offline_replicas=(*partition.offline_replicas, broker_id))
+        if broker_id not in partition.isr or partition.leader == NO_LEADER:
+            return partition
+        elected = elect(partition, self.image.brokers, self.epoch)
+        if elected is not None:
+            return elected
+        others = tuple(replica for replica in partition.isr if replica != broker_id)
+        return partition._replace(
+            leader=NO_LEADER if partition.leader == broker_id else partition.leader,
+            leader_epoch=partition.leader_epoch + 1,
+            isr=others or partition.isr,
+            partition_epoch=partition.partition_epoch + 1,
+            controller_epoch=self.epoch,
+        )
 
     def _abandoned(self, partition: PartitionImage) -> PartitionImage:
         """Without a leader; what is left of the ISR is its last member."""
@@ -144,6 +210,13 @@ class Controller:
             partition_epoch=partition.partition_epoch + 1,
             controller_epoch=self.epoch,
         )
+
+    def _leader_and_isr(self, told: Iterable[_Hosted]) -> list[Send]:
+        return [
+            Send(broker_id, LeaderAndIsr(self.image.controller_id, self.epoch, states))
+            for broker_id, states in told
+            if states
+        ]
 
     def _update(
         self, topics: Sequence[TopicImage] = (), removed: tuple[str, ...] = ()
@@ -160,6 +233,17 @@ class Controller:
         )
 
     def _decision(
+        self,
+        operations: Sequence[Operation],
+        topics: Sequence[TopicImage],
+        requests: Sequence[Send],
+    ) -> Decision:
+        """These topics are so from now on: first who shall lead is told, then everybody."""
+        update = self._update(topics)
+        told = [Send(broker_id, update) for broker_id in self.image.brokers]
+        return self._fenced(operations, self.image.apply(update), [*requests, *told])
+
+    def _fenced(
         self, operations: Sequence[Operation], image: ClusterImage, requests: Sequence[Send]
     ) -> Decision:
         fenced: tuple[Operation, ...] = ()
@@ -168,16 +252,24 @@ class Controller:
         return Decision(fenced, image, tuple(requests))
 
 
-def _hosted_states(
-    topics: Iterable[TopicImage], broker_id: int, new: Iterable[TopicPartition]
-) -> Iterable[PartitionState]:
-    """The partitions of these topics that have a replica on this broker."""
-    new = frozenset(new)
-    for topic in topics:
-        for number, partition in topic.partitions.items():
-            if broker_id in partition.replicas:
+def _states_by_broker(
+    topics: Sequence[TopicImage],
+    brokers: Iterable[int],
+    *,
+    new: Container[TopicPartition] = (),
+    only: Container[TopicPartition] | None = None,
+) -> Iterator[_Hosted]:
+    """For each broker the partitions of these topics that it hosts; `only` some of them."""
+    for broker_id in brokers:
+        states = []
+        for topic in topics:
+            for number, partition in topic.partitions.items():
                 name = TopicPartition(topic.name, number)
-                yield PartitionState(name, topic.topic_id, partition, topic.config, name in new)
+                if broker_id in partition.replicas and (only is None or name in only):
+                    states.append(
+                        PartitionState(name, topic.topic_id, partition, topic.config, name in new)
+                    )
+        yield _Hosted(broker_id, tuple(states))
 
 
 def _create_state(topic: str, number: int, partition: PartitionImage) -> list[Operation]:

@@ -1,10 +1,11 @@
-"""Which brokers hold a new topic's replicas (TP-7).
+"""Which brokers hold a topic's replicas (TP-7).
 
 Brokers stand in a ring. Partition i has its first replica on broker (start + i) of the ring, so
 leaders spread. Its other replicas follow in the ring's order from a distance that grows each time
 the partitions have gone round, so that the load of a broker that fails falls on all the others and
 not on its neighbour alone. `start` and `shift` are random numbers in production, lest all small
-topics begin on the same broker.
+topics begin on the same broker. A topic that grows goes on where its first partition says that it
+began.
 
 With racks (all brokers have one, or they do not count) the ring alternates between them, and each
 further replica goes to a rack that has none of this partition yet, while there is one. Without
@@ -15,11 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
+from typing import NamedTuple
 
 from barnabas.errors import InvalidPartitions, InvalidReplicationFactor
 
 Assignment = dict[int, list[int]]
 """Replicas by partition, the preferred leader first."""
+
+
+class _Ring(NamedTuple):
+    """The brokers in the order in which replicas go round, and the rack of each."""
+
+    brokers: Sequence[int]
+    rack_of: Mapping[int, object]
+    racks: int
 
 
 def place(
@@ -35,56 +45,77 @@ def place(
     """
     if partitions <= 0:
         raise InvalidPartitions(f"{partitions} partitions: at least one is needed")
+    _check_replication_factor(replication_factor, len(racks))
+    return _go_round(_ring(racks), range(partitions), replication_factor, start, shift)
+
+
+def place_more(
+    racks: Mapping[int, str | None], existing: Mapping[int, Sequence[int]], partitions: int
+) -> Assignment:
+    """Replicas for those that a topic lacks of `partitions`; as many for each as partition 0 has.
+
+    As Kafka does it, the new ones go round from partition 0's first replica: that is where a topic
+    began that was placed by this rule, and each partition gets the leader that it would have had.
+    The distance of the others begins anew. Raises InvalidReplicationFactor.
+    """
+    _check_replication_factor(len(existing[0]), len(racks))
+    at_or_after = [i for i, broker in enumerate(sorted(racks)) if broker >= existing[0][0]]
+    start = at_or_after[0] if at_or_after else 0
+    numbers = range(len(existing), partitions)
+    return _go_round(_ring(racks), numbers, len(existing[0]), start, start)
+
+
+def _check_replication_factor(replication_factor: int, live: int) -> None:
     if replication_factor <= 0:
         raise InvalidReplicationFactor(
             f"replication factor {replication_factor}: at least one replica is needed"
         )
-    if replication_factor > len(racks):
+    if replication_factor > live:
         raise InvalidReplicationFactor(
-            f"replication factor {replication_factor}: only {len(racks)} brokers are live"
+            f"replication factor {replication_factor}: only {live} brokers are live"
         )
-    ring, rack_of = _ring(racks)
+
+
+def _go_round(
+    ring: _Ring, numbers: Sequence[int], replication_factor: int, start: int, shift: int
+) -> Assignment:
     assignment = {}
-    for partition in range(partitions):
-        if partition and partition % len(ring) == 0:
+    for partition in numbers:
+        if partition and partition % len(ring.brokers) == 0:
             shift += 1
-        first = (start + partition) % len(ring)
-        distance = shift * len(set(rack_of.values()))
-        others = _others(ring, first, distance)
-        assignment[partition] = _spread(ring[first], others, replication_factor, rack_of)
+        first = (start + partition) % len(ring.brokers)
+        others = _others(ring.brokers, first, shift * ring.racks)
+        assignment[partition] = _spread(ring, first, others, replication_factor)
     return assignment
 
 
-def _ring(racks: Mapping[int, str | None]) -> tuple[list[int], Mapping[int, object]]:
-    """The brokers in the order in which replicas go round, and the rack of each."""
+def _ring(racks: Mapping[int, str | None]) -> _Ring:
     brokers = sorted(racks)
     if any(racks[broker] is None for broker in brokers):
-        return brokers, {broker: broker for broker in brokers}
+        return _Ring(brokers, {broker: broker for broker in brokers}, len(brokers))
     by_rack: dict[str, list[int]] = {}
     for broker in brokers:
         by_rack.setdefault(str(racks[broker]), []).append(broker)
     # One of each rack in turn; a rack that has run out is passed over.
     turns = [(turn, rack) for rack, members in by_rack.items() for turn in range(len(members))]
-    return [by_rack[rack][turn] for turn, rack in sorted(turns)], racks
+    return _Ring([by_rack[rack][turn] for turn, rack in sorted(turns)], racks, len(by_rack))
 
 
-def _others(ring: Sequence[int], first: int, distance: int) -> Iterator[int]:
+def _others(brokers: Sequence[int], first: int, distance: int) -> Iterator[int]:
     """The brokers after the first one, round and round, `distance` of them passed over."""
-    others = [*ring[first + 1 :], *ring[:first]]
+    others = [*brokers[first + 1 :], *brokers[:first]]
     skipped = distance % len(others) if others else 0
     return cycle(others[skipped:] + others[:skipped])
 
 
-def _spread(
-    leader: int, others: Iterator[int], replication_factor: int, rack_of: Mapping[int, object]
-) -> list[int]:
-    """The leader, and those of the others that come first and bring in a new rack."""
-    replicas = [leader]
-    used = {rack_of[leader]}
-    racks = len(set(rack_of.values()))
+def _spread(ring: _Ring, first: int, others: Iterator[int], replication_factor: int) -> list[int]:
+    """The first one, and those of the others that come first and bring in a new rack."""
+    rack_of = ring.rack_of
+    replicas = [ring.brokers[first]]
+    used = {rack_of[replicas[0]]}
     while len(replicas) < replication_factor:
         broker = next(others)
-        if broker not in replicas and (rack_of[broker] not in used or len(used) == racks):
+        if broker not in replicas and (rack_of[broker] not in used or len(used) == ring.racks):
             replicas.append(broker)
             used.add(rack_of[broker])
     return replicas

@@ -1,20 +1,31 @@
-"""What may be created as a topic: its name, its replicas, its settings.
+"""What may be created as a topic: its name, its replicas, its settings; and how it may grow.
 
-Everything is checked before anything is written, so a refusal leaves no trace.
+Everything is checked before anything is written, so a refusal leaves no trace. What is refused,
+and with which error, is Kafka's; the limit on partitions is that of its KRaft controllers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.controller.placement import Assignment
-from barnabas.errors import ConfigError, InvalidConfig, InvalidReplicaAssignment, InvalidTopic
+from barnabas.errors import (
+    ConfigError,
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidTopic,
+    PolicyViolation,
+)
 
 MAX_NAME_LENGTH = 249  # so that `<topic>-<partition>.<32 hex>-delete` stays a possible file name
+MAX_NEW_PARTITIONS = 10_000
+"""At once, in one topic: each is a directory, and no request shall be able to fill the disk."""
+
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
@@ -47,22 +58,39 @@ def check_topic_name(name: str) -> None:
         )
 
 
+def may_collide(name: str) -> bool:
+    """Whether a name has one of the two characters that `check_collision` is about."""
+    return "." in name or "_" in name
+
+
 def check_collision(name: str, existing: Iterable[str]) -> None:
     """Raises InvalidTopic if the name differs from an existing one only in `.` against `_`.
 
     Metric names write both as `_`, so the two topics' metrics would be one.
     """
+    if not may_collide(name):
+        return
     key = _metric_name(name)
     for other in existing:
-        if other != name and _metric_name(other) == key:
+        if other != name and may_collide(other) and _metric_name(other) == key:
             raise InvalidTopic(
                 f"topic name {name!r} collides with {other!r}: they differ in '.' and '_' only"
             )
 
 
+def check_new_partitions(count: int) -> None:
+    """Raises PolicyViolation for more than can be made at once."""
+    if count > MAX_NEW_PARTITIONS:
+        raise PolicyViolation(
+            f"{count} partitions at once: at most {MAX_NEW_PARTITIONS} are possible, "
+            "create more in several steps"
+        )
+
+
 def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> None:
     """A replica assignment that the client made; raises InvalidReplicaAssignment."""
     live = set(live_brokers)
+    check_new_partitions(len(assignment))
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
         raise InvalidReplicaAssignment("partitions must be numbered from 0 without a gap")
     factors = {len(replicas) for replicas in assignment.values()}
@@ -74,6 +102,44 @@ def check_assignment(assignment: Assignment, live_brokers: Iterable[int]) -> Non
         missing = sorted(set(replicas) - live)
         if missing:
             raise InvalidReplicaAssignment(f"partition {partition}: brokers {missing} do not live")
+
+
+def check_growth(topic: str, existing: int, total: int) -> None:
+    """May a topic with so many partitions have `total`? Raises InvalidPartitions (TP-5)."""
+    if total < existing:
+        raise InvalidPartitions(
+            f"topic {topic} has {existing} partitions, which is more than {total}: "
+            "their number can only be increased"
+        )
+    if total == existing:
+        raise InvalidPartitions(f"topic {topic} has {existing} partitions already")
+    check_new_partitions(total - existing)
+
+
+def check_added_replicas(
+    existing: Mapping[int, Sequence[int]],
+    added: Sequence[Sequence[int]],
+    total: int,
+    live_brokers: Iterable[int],
+) -> Assignment:
+    """What a client wants of the partitions that a topic gets; raises InvalidReplicaAssignment."""
+    missing = sorted({broker for replicas in added for broker in replicas}.difference(live_brokers))
+    if missing:
+        raise InvalidReplicaAssignment(f"brokers {missing} do not live")
+    if len(added) != total - len(existing):
+        raise InvalidReplicaAssignment(
+            f"{total - len(existing)} partitions are to be added, and replicas are given for "
+            f"{len(added)}"
+        )
+    factor = len(existing[0])
+    for partition, replicas in enumerate(added, len(existing)):
+        if len(set(replicas)) < len(replicas):
+            raise InvalidReplicaAssignment(f"partition {partition} names a broker twice")
+        if len(replicas) != factor:
+            raise InvalidReplicaAssignment(
+                f"partition {partition} has {len(replicas)} replicas, and partition 0 has {factor}"
+            )
+    return {number: list(replicas) for number, replicas in enumerate(added, len(existing))}
 
 
 def check_config(configs: Mapping[str, str]) -> None:

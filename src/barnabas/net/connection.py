@@ -1,12 +1,12 @@
 """One TCP connection as frames in and parts out; both ends of the protocol use it.
 
-    socket --recv_into--> buffer --+-- 4-byte length | frame --> on_frame(frame)
+    socket --recv_into--> buffer --+-- 4-byte length | frame --> reader.frame_received
     socket <--write / sendfile-- pending parts <-- write([bytes, FileSlice, ...])
 
 Owns the receive buffer and the order of what is written. Promises: a frame's memory is valid and
-writable until `on_frame` returns (whoever keeps a part of it copies that part); an idle connection
-holds no buffer; parts leave in the order of the calls; every FileSlice handed over is released
-once, sent or not. Does not promise that the peer has read anything.
+writable until `wake_ended` returns (whoever keeps a part of it copies that part); an idle
+connection holds no buffer; parts leave in the order of the calls; every FileSlice handed over is
+released once, sent or not. Does not promise that the peer has read anything.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import asyncio
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from struct import Struct
-from typing import cast
+from typing import Protocol, cast
 
 from barnabas.errors import CorruptData
 from barnabas.net.memory import MemoryPool
@@ -26,6 +26,7 @@ from barnabas.types import FileSlice, Part
 _LENGTH = Struct(">i")
 _BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger gains nothing
 _GATHER_BYTES = 64 * 1024  # answers of one wake-up that leave in one system call
+_FRAMES_PER_TURN = 256  # of one connection, while the others wait: some three milliseconds
 _READ_AHEAD_BYTES = 256 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 _HAS_SENDFILE = hasattr(os, "sendfile")
@@ -33,25 +34,43 @@ _HAS_SENDFILE = hasattr(os, "sendfile")
 Address = tuple[str, int]
 
 
+class Reader(Protocol):
+    """Whoever a connection's frames are for."""
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Both addresses are known; nothing has been read."""
+        ...
+
+    def frame_received(self, connection: Connection, frame: memoryview) -> None:
+        """One frame without its length."""
+        ...
+
+    def wake_ended(self, connection: Connection) -> None:
+        """That was the last frame of this wake-up, and what was written for it has not yet left:
+        the time for work that is done once for all of them. Their memory is valid till here."""
+        ...
+
+    def connection_closed(self, connection: Connection, error: Exception | None) -> None:
+        """Called exactly once."""
+        ...
+
+
 class Connection(asyncio.BufferedProtocol):
     """The transport seam: the simulator's network offers the same methods.
 
-    `on_frame(connection, frame)` gets each frame without its length; `on_close(connection, error)`
-    is called exactly once. With `pause_when_blocked` no frame is read while the peer does not take
-    what was written to it: right for a server; a client would deadlock with a server that does so.
+    With `pause_when_blocked` no frame is read while the peer does not take what was written to it:
+    right for a server; a client would deadlock with a server that does so.
     """
 
     def __init__(
         self,
-        on_frame: Callable[[Connection, memoryview], None],
-        on_close: Callable[[Connection, Exception | None], None],
+        reader: Reader,
         *,
         max_frame_bytes: int,
         memory: MemoryPool | None = None,
         pause_when_blocked: bool = False,
     ) -> None:
-        self._on_frame = on_frame
-        self._on_close = on_close
+        self._reader: Reader | None = reader  # None once it knows that the connection ended
         self._max_frame_bytes = max_frame_bytes
         self._memory = memory or MemoryPool()
         self._reserved_bytes = 0
@@ -71,8 +90,13 @@ class Connection(asyncio.BufferedProtocol):
         self._drained: list[asyncio.Future[None]] = []
         self._processing = False
         self._closing = False
+        self.was_active = True
+        """Bytes came or left; whoever looks for idle connections sets it back ..."""
+        self.idle_since_ms = 0
+        """... and notes here since when nothing has."""
         self.local_address: Address = ("", 0)
         self.peer_address: Address = ("", 0)
+        """Whoever accepted the connection may know it before: one that was reset has none."""
 
     # ---- life ----
 
@@ -82,7 +106,10 @@ class Connection(asyncio.BufferedProtocol):
         # at zero tells the moment when all that was written before has left.
         self._transport.set_write_buffer_limits(high=0)
         self.local_address = _address(transport.get_extra_info("sockname"))
-        self.peer_address = _address(transport.get_extra_info("peername"))
+        if not self.peer_address[1]:
+            self.peer_address = _address(transport.get_extra_info("peername"))
+        if self._reader is not None:
+            self._reader.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
@@ -100,7 +127,12 @@ class Connection(asyncio.BufferedProtocol):
             self._reserved_bytes = 0
         self._give_back_memory()
         self._wake_drained()
-        self._on_close(self, exc)
+        self._tell_closed(exc)
+
+    @property
+    def was_opened(self) -> bool:
+        """Whether its reader was told of it, and is or will be told of its end."""
+        return self._transport is not None
 
     @property
     def is_closing(self) -> bool:
@@ -132,6 +164,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._end += nbytes
+        self.was_active = True
         self._hand_over()
 
     def eof_received(self) -> bool:
@@ -154,23 +187,22 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _hand_over(self) -> None:
-        """Give every complete frame in the buffer to `on_frame`."""
+        """Give the complete frames in the buffer to the reader, as many as one turn allows."""
         self._processing = True
+        left = _FRAMES_PER_TURN
         try:
-            while not self._paused and not self._closing and self._end - self._start >= 4:
-                assert self._buffer is not None
-                size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
-                if size < 0 or size > self._max_frame_bytes:
-                    self._refuse(size)
-                    return
-                frame_end = self._start + 4 + size
-                if frame_end > self._end:
-                    self._reserve_memory(size)
+            while True:
+                reader = self._reader
+                if reader is None:
                     break
-                frame = memoryview(self._buffer)[self._start + 4 : frame_end]
-                self._start = frame_end
-                self._on_frame(self, frame)
-                self._give_back_memory()
+                left = self._take_frames(reader, left)
+                reader.wake_ended(self)
+                if not self._has_frame():
+                    break  # else the answers of this round have made room for another
+                if left <= 0:
+                    self.pause_reading()
+                    asyncio.get_running_loop().call_soon(self.resume_reading)
+                    break
         finally:
             self._processing = False
             if self._gathered and not self._closing:
@@ -179,6 +211,33 @@ class Connection(asyncio.BufferedProtocol):
             # Given back even if a frame of it is still referred to: the views keep it alive.
             self._buffer = None
             self._start = self._end = 0
+
+    def _take_frames(self, reader: Reader, left: int) -> int:
+        """Returns how many more the turn allows."""
+        while left > 0 and not self._paused and not self._closing and self._end - self._start >= 4:
+            assert self._buffer is not None
+            size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
+            if size < 0 or size > self._max_frame_bytes:
+                self._refuse(size)
+                break
+            frame_end = self._start + 4 + size
+            if frame_end > self._end:
+                self._reserve_memory(size)
+                break
+            frame = memoryview(self._buffer)[self._start + 4 : frame_end]
+            self._start = frame_end
+            left -= 1
+            reader.frame_received(self, frame)
+            if self._reserved_bytes:
+                self._give_back_memory()
+        return left
+
+    def _has_frame(self) -> bool:
+        if self._paused or self._closing or self._end - self._start < 4:
+            return False
+        assert self._buffer is not None
+        size: int = _LENGTH.unpack_from(self._buffer, self._start)[0]
+        return self._start + 4 + size <= self._end
 
     def _make_room(self) -> None:
         """The buffer is full and its last frame is not complete: move it to a roomier one.
@@ -220,9 +279,8 @@ class Connection(asyncio.BufferedProtocol):
         )
         self._buffer = None
         self._start = self._end = 0
-        on_close, self._on_close = self._on_close, _already_told
         self.abort()
-        on_close(self, error)
+        self._tell_closed(error)
 
     # ---- writing ----
 
@@ -287,6 +345,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
+        self.was_active = True
         self._pump()
         if not self._blocked and not self._pending:
             self._wake_drained()
@@ -388,6 +447,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _writable(self) -> None:
         self._stop_watching()
+        self.was_active = True
         self._pump()
         if not self._pending and not self._blocked:
             self._wake_drained()
@@ -395,19 +455,19 @@ class Connection(asyncio.BufferedProtocol):
             self.resume_reading()
 
     def _fail(self, error: OSError) -> None:
-        on_close, self._on_close = self._on_close, _already_told
         self.abort()
-        on_close(self, error)
+        self._tell_closed(error)
+
+    def _tell_closed(self, error: Exception | None) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.connection_closed(self, error)
 
     def _wake_drained(self) -> None:
         waiters, self._drained = self._drained, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
-
-
-def _already_told(connection: Connection, error: Exception | None) -> None:
-    """Takes the place of `on_close` once the owner knows why the connection ended."""
 
 
 def _address(name: object) -> Address:

@@ -13,15 +13,26 @@ message makes sense: an absurd value of a valid type passes.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from barnabas.errors import CorruptData
 from barnabas.protocol.message import Message, field
 from barnabas.types import Part
 
-__all__ = ["Message", "decode", "decode_prefix", "encode", "encode_after", "field"]
+__all__ = [
+    "Message",
+    "decode",
+    "decode_prefix",
+    "encode",
+    "encode_after",
+    "field",
+    "prefix_decoder",
+]
 
 M = TypeVar("M", bound=Message)
+
+_MALFORMED = (CorruptData, struct.error, IndexError, UnicodeDecodeError)
 
 
 def encode(message: Message, version: int) -> list[Part]:
@@ -63,13 +74,28 @@ def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: i
     return _decode(cls, data, version)[0]
 
 
+def prefix_decoder(cls: type[M], version: int) -> Callable[[memoryview], M]:
+    """`decode_prefix` for one version: for whoever decodes many and can keep it."""
+    compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
+
+    def decode_one(data: memoryview) -> M:
+        try:
+            message: M
+            message, end = compiled(data)
+        except _MALFORMED as error:
+            raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
+        if end > len(data):
+            raise CorruptData(f"{cls.__name__} version {version} is cut at {len(data)} bytes")
+        return message
+
+    return decode_one
+
+
 def _decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> tuple[M, int]:
-    compiled = cls.codecs.get(("decode", version))
-    if compiled is None:
-        compiled = _compile(cls, version, "decode")
+    compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
     try:
         decoded: tuple[M, int] = compiled(memoryview(data))
-    except (CorruptData, struct.error, IndexError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
     if decoded[1] > len(data):
         raise CorruptData(f"{cls.__name__} version {version} is cut at {len(data)} bytes")

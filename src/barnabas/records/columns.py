@@ -35,17 +35,20 @@ from barnabas.records.fields import (
     Blobs,
     Integers,
     Octets,
+    any_fields,
     binary,
     read_blobs,
     record_starts,
     varints,
 )
+from barnabas.records.layouts import uniform_fields
 from barnabas.records.record import DEFAULT_LIMIT_BYTES, Record, records_of
 
 ALL_OFFSETS = range(2**63 - 1)
 _GROUP_BYTES = 32 * 1024 * 1024
 _GROUP_RECORDS = 65_536
 _MIN_RECORD_BYTES = 7
+_NO_TIMESTAMP_TYPE = -1
 _MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
@@ -64,7 +67,7 @@ class Columns(NamedTuple):
     timestamps: pa.Array
     """timestamp("us", "UTC"), though Kafka's clock counts milliseconds."""
     timestamp_types: pa.Array
-    """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime)."""
+    """int32: 0 is the producer's time (CreateTime), 1 the broker's (LogAppendTime), -1 none."""
     headers: pa.Array | None
     """list<struct<key: string, value: binary>>, null where a record has none; None if unwanted."""
 
@@ -154,22 +157,20 @@ def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterato
     octets = np.frombuffer(data, np.uint8)
     counts = [section.header.record_count for section in group]
     starts = record_starts(data, [len(section.records) for section in group], counts)
-    lengths, cursor = varints(octets, starts)
-    ends = cursor + lengths
-    time_deltas, cursor = varints(octets, cursor + 1)  # the attributes octet says nothing yet
-    offset_deltas, cursor = varints(octets, cursor)
-    offsets = _per_record([s.header.base_offset for s in group], counts) + offset_deltas
-    timestamps, types = _timestamps(group, counts, time_deltas)
+    ends = np.append(starts[1:], len(data) - len(PADDING))  # a record begins where one ended
+    fields = uniform_fields(data, octets, starts) or any_fields(octets, starts, ends)
+    offsets = _per_record([s.header.base_offset for s in group], counts) + fields.offset_deltas
+    timestamps, types = _timestamps(group, counts, fields.time_deltas)
+    keys, values, cursor = fields.keys, fields.values, fields.cursor
 
     wanted = np.flatnonzero((offsets >= within.start) & (offsets < within.stop))
     if not wanted.size:
         return
     if wanted.size < offsets.size:
         offsets, timestamps, types = offsets[wanted], timestamps[wanted], types[wanted]
+        keys, values = keys.at(wanted), values.at(wanted)
         cursor, ends = cursor[wanted], ends[wanted]
 
-    keys, cursor = read_blobs(octets, cursor, ends)
-    values, cursor = read_blobs(octets, cursor, ends)
     yield Columns(
         keys=binary(octets, keys),
         values=binary(octets, values),
@@ -265,16 +266,18 @@ def _decode_legacy(
     """Messages of magic 0 and 1, one by one: they are read from old directories only."""
     records = [each for each in records_of(view, position, header) if each.offset in within]
     if records:
-        yield _columns_of(records, with_headers)
+        yield _columns_of(records, header.magic, with_headers)
 
 
-def _columns_of(records: list[Record], with_headers: bool) -> Columns:
+def _columns_of(records: list[Record], magic: int, with_headers: bool) -> Columns:
+    # Magic 0 has no timestamps; to a record that is as if each were -1, to a table it is a type.
+    types = [record.timestamp_type if magic else _NO_TIMESTAMP_TYPE for record in records]
     times = np.array([record.timestamp for record in records], np.int64)
     return Columns(
         keys=pa.array([record.key for record in records], pa.binary()),
         values=pa.array([record.value for record in records], pa.binary()),
         offsets=pa.array([record.offset for record in records], pa.int64()),
         timestamps=pa.array(_microseconds(times)).cast(_TIMESTAMP),
-        timestamp_types=pa.array([record.timestamp_type for record in records], pa.int32()),
+        timestamp_types=pa.array(types, pa.int32()),
         headers=pa.nulls(len(records), pa.list_(_HEADER)) if with_headers else None,
     )

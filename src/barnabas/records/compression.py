@@ -33,6 +33,9 @@ _GZIP_FRAME = 16 + zlib.MAX_WBITS
 _GZIP_LEVEL = 6
 _GZIP_MEMBERS = 16  # nobody writes more than one; each costs a copy of what follows it
 _ZSTD_LEVEL = 3
+_LZ4_FAST_LEVEL = 1
+_LZ4_LEVELS = range(3, 13)  # of the slow compressor; below, the library takes the fast one
+_JAVA_LZ4_FAST_LEVEL = 9  # Java's default, which it takes for "the fast compressor" (KIP-390)
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))  # version 1, readable by 1
@@ -47,23 +50,35 @@ _SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
 _ZSTD_BLOCK_BYTES = 128 * 1024
 
 
-def compress(codec: int, data: Buffer) -> bytes:
-    """`data` in the codec's framing, as Java's clients read it; NONE copies."""
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """`data` in the codec's framing, as Java's clients read it; NONE copies.
+
+    `level` is a value of Kafka's `compression.<codec>.level`; None is what producers use.
+    """
     if codec == NONE:
         return bytes(data)
     if codec == GZIP:
-        gzip = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_FRAME)
+        gzip = zlib.compressobj(_GZIP_LEVEL if level is None else level, zlib.DEFLATED, _GZIP_FRAME)
         return gzip.compress(data) + gzip.flush()
     if codec == SNAPPY:
         return b"".join(_xerial_blocks(memoryview(data)))
     if codec == LZ4:
         # Java refuses blocks that depend on one another, and the default level is a slow one.
-        lz4 = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=False)
+        lz4 = cramjam.lz4.Compressor(
+            level=_lz4_level(level), content_checksum=False, block_linked=False
+        )
         lz4.compress(bytes(data))
         return bytes(lz4.finish())
     if codec == ZSTD:
-        return bytes(cramjam.zstd.compress(data, _ZSTD_LEVEL))
+        return bytes(cramjam.zstd.compress(data, _ZSTD_LEVEL if level is None else level))
     raise ValueError(f"no codec has the number {codec}")
+
+
+def _lz4_level(level: int | None) -> int:
+    """The library's level for Java's, whose 1 to 17 but for 9 all mean the slow compressor."""
+    if level is None or level == _JAVA_LZ4_FAST_LEVEL:
+        return _LZ4_FAST_LEVEL
+    return min(max(level, _LZ4_LEVELS[0]), _LZ4_LEVELS[-1])
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:

@@ -145,6 +145,30 @@ class Blobs(NamedTuple):
     positions: Integers
     lengths: Integers
 
+    def at(self, rows: Integers) -> Blobs:
+        return Blobs(self.positions[rows], self.lengths[rows])
+
+
+class Fields(NamedTuple):
+    """What records hold in front of their headers, a row for each record."""
+
+    time_deltas: Integers
+    offset_deltas: Integers
+    keys: Blobs
+    values: Blobs
+    cursor: Integers
+    """Where the headers begin."""
+
+
+def any_fields(octets: Octets, starts: Integers, ends: Integers) -> Fields:
+    """The fields of any records. Raises `CorruptData`."""
+    _, cursor = varints(octets, starts)
+    time_deltas, cursor = varints(octets, cursor + 1)  # the attributes octet says nothing yet
+    offset_deltas, cursor = varints(octets, cursor)
+    keys, cursor = read_blobs(octets, cursor, ends)
+    values, cursor = read_blobs(octets, cursor, ends)
+    return Fields(time_deltas, offset_deltas, keys, values, cursor)
+
 
 def read_blobs(octets: Octets, cursor: Integers, ends: Integers) -> tuple[Blobs, Integers]:
     """Length-prefixed byte strings that begin at `cursor`, and the positions after them."""

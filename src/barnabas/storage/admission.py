@@ -1,11 +1,17 @@
 """What a producer's batch must be before the leader appends it.
 
-Header and checksum are looked at, records are not: sixteen KiB pass in a few microseconds. Each
-refusal is the row of Kafka's errors that its broker answers, for clients act by it.
+    every batch        `admit`: header and checksum; sixteen KiB pass in two microseconds
+    where the topic    `prepare`: keys (compacted), bounds of timestamps, another codec
+    asks for it
+
+Each refusal is the row of Kafka's errors that its broker answers, for clients act by it. Whether a
+transactional batch belongs to an open transaction is not known here: ask `is_transactional` first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
+from functools import partial
 from typing import NamedTuple
 
 from barnabas.config import LogConfig
@@ -14,7 +20,7 @@ from barnabas.errors import (
     CorruptMessage,
     InvalidRecord,
     InvalidTimestamp,
-    InvalidTxnState,
+    KafkaError,
     MessageTooLarge,
     RecordListTooLarge,
     UnsupportedCompressionType,
@@ -28,10 +34,23 @@ from barnabas.records.batch import (
     read_header,
     verify_crc,
 )
-from barnabas.records.compression import CODEC_NAMES
+from barnabas.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
+from barnabas.records.rewrite import Rules, Walk, correct_max_timestamp, plain_section, rewrite
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 
-_SPECIAL = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
+_REFUSED = LOG_APPEND_TIME | CONTROL
+_ATTRIBUTES_LOW_AT = 22
+_UNBOUNDED_MS = 9223372036854775807
+_PRODUCERS_CODEC = -1
+
+_WALKED_AT_ONCE = 4096  # records, about two milliseconds
+_INLINE_BYTES = 64 * 1024  # what is compressed on the loop: a thread's two switches cost more
+_INLINE_PLAIN_BYTES = 1024 * 1024  # what is decompressed on the loop, which is ten times faster
+_MIN_PLAIN_LIMIT_BYTES = 16 * 1024 * 1024
+
+Steps = Generator[Callable[[], bytes] | None, bytes | None, memoryview]
+"""Work in pieces: None lets others have their turn; a call releases the GIL and wants its result
+sent back. What is returned in the end is the batch to append."""
 
 
 class Limits(NamedTuple):
@@ -46,9 +65,45 @@ class Limits(NamedTuple):
     time_index_entries: int
     """One slot of the time index is kept for the entry that closing adds."""
     is_log_append_time: bool
+    needs_key: bool
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    codec: int
+    """In which the topic keeps its batches; -1: as they come."""
+    level: int | None
+
+    @property
+    def needs_preparation(self) -> bool:
+        """Whether the records themselves matter, so that `prepare` must come before the append."""
+        return self.codec != _PRODUCERS_CODEC or self.needs_walk
+
+    @property
+    def needs_walk(self) -> bool:
+        """Whether each record must be looked at, whatever the codec."""
+        return (
+            self.needs_key
+            or self.timestamp_before_max_ms != _UNBOUNDED_MS
+            or self.timestamp_after_max_ms != _UNBOUNDED_MS
+        )
+
+    @property
+    def plain_bytes(self) -> int:
+        """What a batch that is walked may decompress to."""
+        return max(_MIN_PLAIN_LIMIT_BYTES, 2 * self.max_message_bytes)
+
+    def rules(self, now_ms: int) -> Rules:
+        """What a record that arrives at `now_ms` has to obey."""
+        before_ms, after_ms = self.timestamp_before_max_ms, self.timestamp_after_max_ms
+        return Rules(
+            self.needs_key,
+            None if before_ms == _UNBOUNDED_MS else now_ms - before_ms,
+            None if after_ms == _UNBOUNDED_MS else now_ms + after_ms,
+        )
 
     @classmethod
     def of(cls, config: LogConfig) -> Limits:
+        is_log_append_time = config.message_timestamp_type == "LogAppendTime"
+        codec, level = _target(config)
         return cls(
             config.max_message_bytes,
             config.segment_bytes,
@@ -57,8 +112,37 @@ class Limits(NamedTuple):
             config.index_interval_bytes,
             config.segment_index_bytes // OFFSET_ENTRY.size,
             config.segment_index_bytes // TIME_ENTRY.size - 1,
-            config.message_timestamp_type == "LogAppendTime",
+            is_log_append_time,
+            "compact" in config.cleanup_policy.split(","),
+            _UNBOUNDED_MS if is_log_append_time else config.message_timestamp_before_max_ms,
+            _UNBOUNDED_MS if is_log_append_time else config.message_timestamp_after_max_ms,
+            codec,
+            level,
         )
+
+
+def _target(config: LogConfig) -> tuple[int, int | None]:
+    """The codec in which a topic keeps its batches, and that codec's level."""
+    name = config.compression_type
+    if name == "producer":
+        return _PRODUCERS_CODEC, None
+    codec = NONE if name == "uncompressed" else CODEC_NAMES.index(name)
+    levels = {
+        GZIP: config.compression_gzip_level,
+        LZ4: config.compression_lz4_level,
+        ZSTD: config.compression_zstd_level,
+    }
+    return codec, levels.get(codec)
+
+
+def is_transactional(records: memoryview) -> bool:
+    """Whether the batch claims to be part of a transaction; nothing else of it is checked."""
+    return len(records) > _ATTRIBUTES_LOW_AT and bool(records[_ATTRIBUTES_LOW_AT] & TRANSACTIONAL)
+
+
+def codec_of(records: memoryview) -> int:
+    """The codec that the batch claims; NONE if it is too short to say."""
+    return records[_ATTRIBUTES_LOW_AT] & CODEC_MASK if len(records) > _ATTRIBUTES_LOW_AT else NONE
 
 
 def admit(records: memoryview, limits: Limits) -> BatchHeader:
@@ -73,7 +157,7 @@ def admit(records: memoryview, limits: Limits) -> BatchHeader:
         or header.base_offset != 0
         or header.record_count != header.last_offset_delta + 1
         or header.record_count < 1
-        or header.attributes & _SPECIAL
+        or header.attributes & _REFUSED
         or header.attributes & CODEC_MASK >= len(CODEC_NAMES)
         or (header.producer_id >= 0 and header.base_sequence < 0)
         or size != len(records)
@@ -106,8 +190,6 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
         raise UnsupportedCompressionType(f"no codec has the number {header.codec}")
     if header.is_control:
         raise InvalidRecord("clients may not write control records")
-    if header.is_transactional:
-        raise InvalidTxnState("the batch belongs to a transaction that was not begun here")
     if header.has_log_append_time:
         raise InvalidTimestamp("a producer may not claim the log-append time")
     if header.base_offset != 0:
@@ -117,3 +199,61 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
     raise InvalidRecord(
         f"a batch claims {header.record_count} records and ends at delta {header.last_offset_delta}"
     )
+
+
+def prepare(records: memoryview, limits: Limits, now_ms: int) -> Steps:
+    """Admit a batch of a topic that asks for more, and make of it what the topic keeps.
+
+    Raises as `admit`; a record that breaks a rule is InvalidRecord or InvalidTimestamp with
+    `record_errors` (KIP-467). The batch that comes out may be `records` itself, corrected in place.
+    """
+    header = admit(records, limits)
+    has_other_codec = limits.codec not in (_PRODUCERS_CODEC, header.codec)
+    if not (has_other_codec or limits.needs_walk):
+        return records
+    refusal: KafkaError | None = None
+    plain, walk = b"", None
+    try:
+        try:
+            plain = plain_section(records, header, min(_INLINE_PLAIN_BYTES, limits.plain_bytes))
+        except CorruptData:  # or only large
+            sent = yield partial(plain_section, records, header, limits.plain_bytes)
+            plain, sent = sent or b"", None
+        walk = Walk(header, plain, limits.rules(now_ms))
+        while walk.step(_WALKED_AT_ONCE):
+            yield None
+        if walk.fault_count:
+            refusal = _refusal(walk)
+    except CorruptData as cause:
+        refusal = InvalidRecord(
+            f"the records cannot be read ({limits.plain_bytes} bytes may come out of a batch, "
+            f"no more): {cause}"
+        )
+    if walk is None or refusal is not None:
+        # An error holds the frames that it came through: not with what a bomb unpacked to in them.
+        plain, walk = b"", None
+        raise refusal or InvalidRecord()
+    if not has_other_codec:
+        if walk.max_timestamp != header.max_timestamp and not limits.is_log_append_time:
+            correct_max_timestamp(records, header, walk.max_timestamp)
+        return records
+    header = header._replace(max_timestamp=walk.max_timestamp)
+    again = partial(rewrite, header, plain, codec=limits.codec, level=limits.level)
+    # Snappy goes block by block: in a thread beside a busy loop each block waits for the GIL.
+    if len(plain) <= _INLINE_BYTES or limits.codec in (NONE, SNAPPY):
+        rewritten = again()
+    else:
+        sent = yield again
+        assert sent is not None
+        rewritten = sent
+    return memoryview(bytearray(rewritten))
+
+
+def _refusal(walk: Walk) -> KafkaError:
+    """The error of a batch with bad records: as in Kafka, the first of them decides which row."""
+    first = walk.faults[0]
+    message = f"{walk.fault_count} records are refused; the first, at {first.record}: "
+    row = InvalidTimestamp if first.is_timestamp else InvalidRecord
+    error = row(message + first.message)
+    error.record_errors = [(fault.record, fault.message) for fault in walk.faults]
+    return error

@@ -12,18 +12,24 @@
 
 Invariant: the marker of a clean stop exists only while nothing in the directory has changed since
 that stop. It is removed, durably, before the first log is opened.
+
+Of the checkpoints only the one of log starts cannot be done without: it alone says which records
+were deleted by request. The others are begun anew where they cannot be read.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
 from barnabas.config import parse_properties
-from barnabas.errors import ConfigError
+from barnabas.errors import ConfigError, CorruptData
 from barnabas.storage.checkpoint import encode_entries, read_offsets, replace_file, write_offsets
 from barnabas.storage.files import Files, Lock
 from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -41,13 +47,28 @@ _SET_ASIDE_SUFFIXES = ("-stray", "-future")
 _MAX_NAME = 255
 
 
+class UnusableDirectory(ConfigError):
+    """A directory that cannot be had, for its disk or its rights; others may still do."""
+
+
+class DirectoryError(OSError):
+    """What was asked of a log directory as a whole failed."""
+
+    def __init__(self, directory: Path, cause: OSError) -> None:
+        super().__init__(cause.errno, cause.strerror, str(cause.filename or directory))
+        self.directory = directory
+
+
 class LogDirectory:
     """A log directory that this broker holds."""
 
     __slots__ = ("_files", "_lock", "_written", "cluster_id", "path", "was_clean")
 
     def __init__(self, files: Files, path: Path, broker_id: int) -> None:
-        """Take the directory, making it if need be; ConfigError says why it cannot be had."""
+        """Take the directory, making it if need be.
+
+        Raises ConfigError if it belongs to somebody else, UnusableDirectory if it is broken.
+        """
         self.path = path
         self._files = files
         self._written: dict[str, Mapping[TopicPartition, int]] = {}
@@ -60,13 +81,19 @@ class LogDirectory:
                 "one a directory of its own in log.dirs"
             ) from cause
         except OSError as cause:
-            raise ConfigError(
+            raise UnusableDirectory(
                 f"log directory {path} cannot be written: {cause.strerror}; change its owner, or "
                 "name another one in log.dirs"
             ) from cause
         try:
             self.cluster_id = self._read_meta(broker_id)
             self.was_clean = any(entry.name == _CLEAN_MARKER for entry in files.list(path))
+        except OSError as cause:
+            self._lock.release()
+            raise UnusableDirectory(
+                f"log directory {path} cannot be read: {cause.strerror}; repair its disk, or name "
+                "another one in log.dirs"
+            ) from cause
         except BaseException:
             self._lock.release()
             raise
@@ -74,10 +101,15 @@ class LogDirectory:
     def _read_meta(self, broker_id: int) -> str | None:
         """The cluster that the directory belongs to, if to any."""
         names = {entry.name for entry in self._files.list(self.path)}
-        if _META not in names:
-            meta = {}
-        else:
-            meta = dict(parse_properties(self._files.read(self.path / _META).decode()))
+        meta: dict[str, str] = {}
+        if _META in names:
+            try:
+                meta = parse_properties(self._files.read(self.path / _META).decode())
+            except UnicodeDecodeError as cause:
+                raise UnusableDirectory(
+                    f"{self.path / _META} is damaged, so nobody can tell whose directory it is; "
+                    "restore it, or remove it if this broker wrote what lies there"
+                ) from cause
         if _KRAFT_LOG in names or meta.get("version") == "1":
             raise ConfigError(
                 f"log directory {self.path} was written by Kafka in KRaft mode, which this broker "
@@ -114,7 +146,9 @@ class LogDirectory:
         names = {entry.name for entry in self._files.list(self.path)}
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):
             if name not in names:
-                replace_file(self._files, self.path / name, encode_entries(()), sync=False)
+                # Half of it would be nobody's loss, but for the one that must be readable.
+                content, must_last = encode_entries(()), name == LOG_STARTS
+                replace_file(self._files, self.path / name, content, sync=must_last)
 
     def mark_clean(self) -> None:
         """The last act of a clean stop."""
@@ -126,14 +160,27 @@ class LogDirectory:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        offsets = read_offsets(self._files, self.path / name)
+        """The offsets of a checkpoint; CorruptData if it cannot be read and must not be lost."""
+        try:
+            offsets = read_offsets(self._files, self.path / name)
+        except CorruptData as error:
+            if name == LOG_STARTS:
+                raise CorruptData(
+                    f"{error}; restore it, or remove it: records that were deleted by request "
+                    "are there again then"
+                ) from error
+            _log.warning("%s; it is begun anew", error)
+            return {}
         self._written[name] = dict(offsets)
         return offsets
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Durable when it returns; an idle broker does not touch its disk."""
+        """Durable when it returns; an idle broker does not touch its disk. DirectoryError."""
         if self._written.get(name) != offsets:
-            write_offsets(self._files, self.path / name, offsets)
+            try:
+                write_offsets(self._files, self.path / name, offsets)
+            except OSError as cause:
+                raise DirectoryError(self.path, cause) from cause
             self._written[name] = offsets
 
     # --- partitions ------------------------------------------------------------------------------

@@ -28,29 +28,32 @@ class EpochEntry(NamedTuple):
 class LeaderEpochs:
     """The epochs of one log; every change is written to its file."""
 
-    __slots__ = ("_entries", "_files", "_fresh", "_path")
+    __slots__ = ("_entries", "_files", "_path", "_synced_version", "_version", "latest")
 
-    def __init__(self, files: Files, directory: Path) -> None:
-        """Reads the file; CorruptData if it is none of ours."""
+    def __init__(self, files: Files, directory: Path, *, is_lost: bool = False) -> None:
+        """Reads the file, unless it `is_lost`; CorruptData if it is none of ours."""
         self._files = files
         self._path = directory / FILE_NAME
         self._entries: list[EpochEntry] = []
-        for words in read_entries(files, self._path):
+        for words in () if is_lost else read_entries(files, self._path):
             try:
                 epoch, start_offset = map(int, words)
             except ValueError as cause:
                 raise CorruptData(f"{self._path} has the line {' '.join(words)!r}") from cause
             self._entries.append(EpochEntry(epoch, start_offset))
-        self._fresh = not self._entries
+        # Of what was saved: counted, so that a change during a sync is not taken for synced.
+        self._version = 1
+        self._synced_version = 1 if self._entries else 0
+        self.latest = UNKNOWN
+        """The newest epoch; -1 if there is none."""
+        self._changed()
+
+    def _changed(self) -> None:
+        self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
         return tuple(self._entries)
-
-    @property
-    def latest(self) -> int:
-        """The newest epoch; -1 if there is none."""
-        return self._entries[-1].epoch if self._entries else UNKNOWN
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Say that `epoch` begins at this offset. What contradicts it was never committed."""
@@ -65,6 +68,7 @@ class LeaderEpochs:
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
+        self._changed()
         return True
 
     def epoch_at(self, offset: int) -> int:
@@ -90,6 +94,7 @@ class LeaderEpochs:
         kept = [entry for entry in self._entries if entry.start_offset < offset]
         if len(kept) != len(self._entries):
             self._entries = kept
+            self._changed()
             self.save()
 
     def truncate_from_start(self, offset: int) -> None:
@@ -104,12 +109,23 @@ class LeaderEpochs:
         made durable; where there is nothing to lose, in a log that was never flushed or has no
         epoch, it need not be, and partitions are made and opened without waiting for the disk.
         """
-        self._fresh = self._fresh or not self._entries
+        self._version += 1
+        if not self._entries:
+            self._synced_version = 0
+        is_fresh = self._synced_version == 0
         entries = encode_entries((entry.epoch, entry.start_offset) for entry in self._entries)
-        replace_file(self._files, self._path, entries, sync=not self._fresh)
+        replace_file(self._files, self._path, entries, sync=not is_fresh)
+        if not is_fresh:
+            self._synced_version = self._version
 
-    def flush(self) -> None:
-        """Make the file durable."""
-        if self._fresh and self._entries:
-            self._files.sync(self._path)
-            self._fresh = False
+    @property
+    def unsynced_version(self) -> int:
+        """What `sync` has to be told; 0 if the file is durable, or there is nothing in it."""
+        if not self._entries or self._synced_version == self._version:
+            return 0
+        return self._version
+
+    def sync(self, version: int) -> None:
+        """Make the file as it was at that version durable; suits a thread."""
+        self._files.sync(self._path)
+        self._synced_version = max(self._synced_version, version)

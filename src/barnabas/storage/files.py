@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from struct import pack
 from typing import NamedTuple, Protocol
@@ -19,6 +20,9 @@ from typing import NamedTuple, Protocol
 from barnabas.types import SharedFile
 
 Bytes = bytes | bytearray | memoryview
+
+_IOV_MAX = 1024  # Linux and macOS alike
+_READ_AHEAD_BYTES = 128 * 1024  # Linux's default
 
 
 class Entry(NamedTuple):
@@ -29,6 +33,13 @@ class Entry(NamedTuple):
     size_bytes: int
 
 
+class Space(NamedTuple):
+    """Of a volume."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class File(SharedFile, Protocol):
     """An open file; the opener holds one reference and gives it back with `release`."""
 
@@ -36,9 +47,21 @@ class File(SharedFile, Protocol):
         """All of `data`, at `position`. After an OSError any part of it may be there."""
         ...
 
+    def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
+        """All of the buffers, one behind the other, at `position`; otherwise as `write`."""
+        ...
+
     def truncate(self, size: int) -> None: ...
 
     def size(self) -> int: ...
+
+    def is_cached(self, position: int, size: int) -> bool:
+        """Whether these bytes can probably be read without waiting for the disk."""
+        ...
+
+    def warm(self, position: int, size: int) -> None:
+        """Read these bytes, so that they are cached; takes time and suits a thread."""
+        ...
 
 
 class Lock(Protocol):
@@ -78,6 +101,14 @@ class Files(Protocol):
 
     def list(self, path: Path) -> list[Entry]:
         """In the order of names, so that every run walks a directory alike."""
+        ...
+
+    def modified_ms(self, path: Path) -> int:
+        """When a file's bytes were last changed."""
+        ...
+
+    def space(self, path: Path) -> Space:
+        """Of the volume that holds `path`."""
         ...
 
     def sync(self, path: Path) -> None:
@@ -130,11 +161,47 @@ class OsFile:
                 written = os.pwrite(self._descriptor, rest, position)
                 rest = rest[written:]
 
+    def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
+        for first in range(0, len(buffers), _IOV_MAX):
+            some = buffers[first : first + _IOV_MAX]
+            size = sum(map(len, some))
+            written = os.pwritev(self._descriptor, some, position)
+            if written != size:
+                self.write(position + written, b"".join(some)[written:])
+            position += size
+
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
+
+    def is_cached(self, position: int, size: int) -> bool:
+        if not hasattr(os, "RWF_NOWAIT"):
+            return True  # not Linux: nobody can tell
+        probe = bytearray(1)
+        # The kernel reads ahead, and gives up, in larger pieces than a page.
+        ends = (*range(position, position + size, _READ_AHEAD_BYTES), position + size - 1)
+        try:
+            for each in ends:
+                os.preadv(self._descriptor, (probe,), each, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno == errno.EOPNOTSUPP:
+                return True  # nor on this file system
+            raise
+        return True
+
+    def warm(self, position: int, size: int) -> None:
+        # Into the same small buffer again and again; each call releases the GIL.
+        buffer = memoryview(bytearray(min(size, _READ_AHEAD_BYTES)))
+        end = position + size
+        while position < end:
+            read = os.preadv(self._descriptor, (buffer[: end - position],), position)
+            if read == 0:
+                return
+            position += read
 
 
 class OsFiles:
@@ -186,6 +253,13 @@ class OsFiles:
                 found.append(Entry(entry.name, is_directory, size))
         return sorted(found)
 
+    def modified_ms(self, path: Path) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def space(self, path: Path) -> Space:
+        found = os.statvfs(path)
+        return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+
     def sync(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -194,12 +268,18 @@ class OsFiles:
             os.close(descriptor)
 
     def lock(self, path: Path) -> Lock:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        import fcntl  # not on Windows
+
+        descriptor = -1
         try:
+            if not hasattr(fcntl, "F_OFD_SETLK") and _is_open_here(path):
+                raise BlockingIOError(errno.EAGAIN, "locked by this process", str(path))
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             _lock(descriptor)
         except OSError as cause:
-            os.close(descriptor)
-            if cause.errno in (errno.EACCES, errno.EAGAIN):
+            if descriptor >= 0:
+                os.close(descriptor)
+            if cause.errno in (errno.EACCES, errno.EAGAIN) and descriptor >= 0:
                 raise BlockingIOError(cause.errno, "locked by another", str(path)) from cause
             raise
         return _OsLock(descriptor)
@@ -222,15 +302,29 @@ def _lock(descriptor: int) -> None:
 
     Such locks (POSIX record locks) belong to a process: a second broker in the same process would
     get one too, and whoever closes any descriptor of the file drops it for all. Linux has the same
-    lock per open file, which conflicts with the POSIX one and with itself, so that is taken.
-    Elsewhere BSD's lock, which is per open file but unseen by JVMs, is taken before (there a failed
-    attempt costs the holder its POSIX lock, for the descriptor is closed; BSD's stays).
+    lock per open file, which conflicts with the POSIX one and with itself, so that is taken where
+    it exists. Elsewhere `_is_open_here` is asked first.
     """
-    import fcntl  # not on Windows
+    import fcntl
 
     if hasattr(fcntl, "F_OFD_SETLK"):
         whole_file = pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole_file)
     else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_open_here(path: Path) -> bool:
+    """Whether this process has the file open: then it holds the lock, and must not even open the
+    file again, for closing that descriptor would give the lock away."""
+    try:
+        wanted = os.stat(path)
+    except FileNotFoundError:
+        return False
+    for name in os.listdir("/dev/fd"):
+        try:
+            if os.path.samestat(os.fstat(int(name)), wanted):
+                return True
+        except OSError:
+            continue  # the descriptor that listed them, closed by now
+    return False

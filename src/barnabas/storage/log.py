@@ -1,8 +1,11 @@
-"""The log of one partition: ordered segments, one of them active.
+"""The log of one partition: what is appended, what can be read, and where it begins and ends.
 
-Owns the order "check, place, write, count": a batch gets its offset when it is known to be good, is
-written with one call, and only then moves the log end, the indexes and the producer's sequence. If
-the write fails nothing has happened. Reads answer whole batches as slices of files.
+Owns the order "check, place, stage, write": a batch gets its offset when it is known to be good and
+counts at once for everything the log knows: its end, the indexes, the producer's sequence. The
+bytes wait until `write_staged`, so that all appends of one turn of the event loop are one system
+call; whatever looks at a file has them written first. If a write fails, memory and disk differ, so
+the log has failed for good: everything raises until it is opened anew, and what was staged was
+acknowledged to nobody.
 
 It knows no roles: whoever calls says in which leader epoch, and up to which offset a reader may
 see. Nothing is on disk for sure before `flush`: durability comes from replicas. A log is opened by
@@ -11,26 +14,43 @@ see. Nothing is on disk for sure before `flush`: durability comes from replicas.
 
 from __future__ import annotations
 
+import errno
 import zlib
-from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from barnabas.config import LogConfig
-from barnabas.errors import OffsetOutOfRange
-from barnabas.records.batch import assign_in_place, stamp_in_place
+from barnabas.errors import CorruptMessage, InvalidRecord, OffsetOutOfRange
+from barnabas.records.batch import (
+    BatchHeader,
+    assign_in_place,
+    read_header,
+    stamp_in_place,
+    verify_crc,
+)
+from barnabas.records.control import ABORT, read_marker
 from barnabas.storage.admission import Limits, admit
+from barnabas.storage.discards import Discards
+from barnabas.storage.durability import Durability, Unsynced
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Files
 from barnabas.storage.producers import Producers
-from barnabas.storage.search import Found, find_newest, find_timestamp
+from barnabas.storage.replay import replay
+from barnabas.storage.retention import Bounds, count_removable
+from barnabas.storage.search import Found
 from barnabas.storage.segment import Segment
-from barnabas.storage.snapshot import snapshot_path, write_snapshot
+from barnabas.storage.segments import NO_END, Segments
+from barnabas.storage.snapshot import (
+    load_newest_snapshot,
+    snapshot_offsets,
+    snapshot_path,
+    write_snapshot,
+)
+from barnabas.storage.transactions import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
-
-_OPEN_ROLLED = 2  # rolled segments whose files stay open for readers that catch up
 
 NO_TIMESTAMP = -1
 
@@ -66,21 +86,21 @@ class Log:
 
     __slots__ = (
         "_config",
-        "_directory_synced",
+        "_discards",
+        "_durability",
         "_files",
         "_is_abandoned",
-        "_limits",
-        "_open_rolled",
+        "_rested_at",
         "_segments",
         "_snapshot_offset",
-        "_snapshot_unsynced",
-        "_sync_failed",
         "directory",
         "epochs",
+        "is_failed",
+        "limits",
+        "limits",
         "log_end_offset",
         "log_start_offset",
         "producers",
-        "recovery_point",
         "topic_id",
         "topic_partition",
     )
@@ -100,20 +120,19 @@ class Log:
         self.log_start_offset = contents.log_start_offset
         self.log_end_offset = contents.log_end_offset
         """The offset that the next record gets."""
-        self.recovery_point = contents.recovery_point
-        """Everything below is on disk for sure."""
         self.epochs = contents.epochs
         self.producers = contents.producers
+        self.is_failed = False
+        """The disk refused something: nothing can be known about the log before it is reopened."""
         self._files = files
         self._config = config
-        self._limits = Limits.of(config)
-        self._segments = contents.segments
+        self.limits = Limits.of(config)
+        self._segments = Segments(files, directory, contents.segments)
+        self._durability = Durability(files, directory, self.epochs, contents.recovery_point)
         self._snapshot_offset = contents.snapshot_offset
-        self._snapshot_unsynced = False
-        self._open_rolled: list[Segment] = []
-        self._directory_synced = False
-        self._sync_failed = False
+        self._discards: Discards | None = None  # made with the first one
         self._is_abandoned = False
+        self._rested_at = -1
 
     @property
     def config(self) -> LogConfig:
@@ -122,40 +141,90 @@ class Log:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
-        self._limits = Limits.of(config)
+        self.limits = Limits.of(config)
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size_bytes for segment in self._segments)
+        return self._segments.size_bytes
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Oldest first; the last one is active."""
         return tuple(self._segments)
 
+    @property
+    def recovery_point(self) -> int:
+        """Everything below is on disk for sure."""
+        return self._durability.recovery_point
+
     # --- append ----------------------------------------------------------------------------------
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
         """On becoming leader, before any append: the epoch begins at the log end."""
-        self.epochs.assign(leader_epoch, self.log_end_offset)
+        with self._failing():
+            self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def append(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
         """Append a producer's batch as the leader; patches offset, epoch and time into `records`.
 
-        Raises the KafkaError that the producer is to be told, or OSError; the log is then as it
-        was. A repetition of one of its last five batches is answered with where that one is.
+        It is staged: `records` has to stay as it is until `write_staged`. Raises the KafkaError
+        that the producer is to be told, and the log is as it was; or OSError, and it has failed. A
+        repetition of one of its last five batches is answered with where that one is.
         """
-        limits = self._limits
-        header = admit(records, limits)
-        has_producer = header.producer_id >= 0
-        if has_producer:
-            before = self.producers.check(header)
-            if before is not None:
-                return self._duplicate(before.base_offset, before.last_offset, before.timestamp)
+        if self.is_failed:
+            self._refuse()
+        header = admit(records, self.limits)
+        if header.producer_id < 0:
+            return self._place(records, header, leader_epoch, now_ms)
+        before = self.producers.check(header)
+        if before is not None:
+            time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
+            return AppendResult(
+                before.base_offset, before.last_offset, time, self.log_start_offset, 0, True
+            )
+        result = self._place(records, header, leader_epoch, now_ms)
+        stamped_ms = result.log_append_time_ms
+        timestamp = header.max_timestamp if stamped_ms == NO_TIMESTAMP else stamped_ms
+        self.producers.apply(header, result.base_offset, timestamp)
+        return result
+
+    def append_control(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
+        """Append a transaction's marker, as its coordinator sends it; otherwise as `append`.
+
+        InvalidProducerEpoch and TransactionCoordinatorFenced tell the coordinator that a newer
+        producer or coordinator was here.
+        """
+        if self.is_failed:
+            self._refuse()
+        header = read_header(records)
+        if header.size_bytes != len(records) or not verify_crc(records, 0, header):
+            raise CorruptMessage("a marker's batch fails its checksum")
+        marker = read_marker(records, 0, header) if header.is_control else None
+        if marker is None or header.producer_id < 0:
+            raise InvalidRecord("not a transaction's marker")
+        self.producers.check_marker(
+            header.producer_id, header.producer_epoch, marker.coordinator_epoch
+        )
+        result = self._place(records, header, leader_epoch, now_ms)
+        stamped_ms = result.log_append_time_ms
+        placed = marker._replace(
+            offset=result.base_offset,
+            timestamp_ms=marker.timestamp_ms if stamped_ms == NO_TIMESTAMP else stamped_ms,
+        )
+        ended = self.producers.apply_marker(header.producer_id, header.producer_epoch, placed)
+        if ended is not None and marker.type == ABORT:
+            self._segments.active.index_aborted(Aborted(header.producer_id, *ended))
+        return result
+
+    def _place(
+        self, records: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
+    ) -> AppendResult:
+        """Give a batch that may be appended its place, and stage it there."""
+        limits = self.limits
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         if leader_epoch > self.epochs.latest:
-            self.epochs.assign(leader_epoch, base_offset)
+            self.assign_leader_epoch(leader_epoch)
         assign_in_place(records, 0, base_offset, leader_epoch)
         timestamp = header.max_timestamp
         log_append_time_ms = NO_TIMESTAMP
@@ -163,72 +232,94 @@ class Log:
             stamp_in_place(records, 0, header, now_ms)
             timestamp = log_append_time_ms = now_ms
         size = len(records)
-        segment = self._segments[-1]
+        segment = self._segments.active
         if segment.size_bytes and (
             segment.size_bytes > limits.segment_bytes - size
             or not segment.fits(last_offset)
             or self._is_full_or_old(segment, timestamp, now_ms)
         ):
             segment = self.roll()
-        segment.append(records, base_offset, last_offset, timestamp)
-        segment.index_append(segment.size_bytes - size, last_offset, limits.index_interval_bytes)
+        segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
         self.log_end_offset = last_offset + 1
-        if has_producer:
-            self.producers.apply(header, base_offset, timestamp)
         return AppendResult(
             base_offset, last_offset, log_append_time_ms, self.log_start_offset, size, False
         )
 
-    def _duplicate(self, base_offset: int, last_offset: int, timestamp: int) -> AppendResult:
-        time = timestamp if self._limits.is_log_append_time else NO_TIMESTAMP
-        return AppendResult(base_offset, last_offset, time, self.log_start_offset, 0, True)
+    @property
+    def has_staged(self) -> bool:
+        """Whether something waits for `write_staged`."""
+        return bool(self._segments.active.staged)
+
+    def write_staged(self) -> None:
+        """Write all that was staged, with one call; OSError, and the log has failed."""
+        if self.is_failed:
+            self._refuse()
+        try:
+            self._segments.active.write_staged()
+        except OSError:
+            self.is_failed = True
+            raise
+
+    def _refuse(self) -> NoReturn:
+        raise OSError(
+            errno.EIO,
+            "the disk refused an earlier write; repair it and restart the broker",
+            str(self.directory),
+        )
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Around whatever changes files: what is written goes first, and an OSError is the end."""
+        self.write_staged()
+        try:
+            yield
+        except OSError:
+            self.is_failed = True
+            raise
+
+    # --- roll ------------------------------------------------------------------------------------
 
     def _is_full_or_old(self, segment: Segment, timestamp: int, now_ms: int) -> bool:
         """Whether the index leaves no room, or the records span `segment.ms` (ST-2).
 
         Age is told by the records' own times, by the clock only where the first batch has none.
         """
-        limits = self._limits
-        if len(segment.offset_index) >= limits.index_entries:
-            return True
-        if len(segment.time_index) >= limits.time_index_entries:
+        limits = self.limits
+        if (
+            segment.offset_index.count >= limits.index_entries
+            or segment.time_index.count >= limits.time_index_entries
+        ):
             return True
         first = segment.first_timestamp
         if first < 0:
             if segment.untimed_since_ms is None:
                 segment.untimed_since_ms = now_ms
             first, timestamp = segment.untimed_since_ms, now_ms
-        return timestamp - first > self._segment_ms(segment)
-
-    def _segment_ms(self, segment: Segment) -> int:
-        """`segment.ms` less a part of the jitter that the segment's name decides.
-
-        The jitter keeps the partitions of a topic from rolling, and being flushed, all at once; a
-        hash of the name spreads them as well as chance does, and the same way in every run.
-        """
-        jitter_ms = self._limits.segment_jitter_ms
-        if jitter_ms:
-            name = f"{self.topic_partition}/{segment.base_offset}"
-            return self._limits.segment_ms - zlib.crc32(name.encode()) % jitter_ms
-        return self._limits.segment_ms
+        waited_ms = timestamp - first
+        if not limits.segment_jitter_ms:
+            return waited_ms > limits.segment_ms
+        # The jitter keeps the partitions of a topic from rolling, and being flushed, all at once; a
+        # hash of the name spreads them as well as chance does, and the same way in every run.
+        name = f"{self.topic_partition}/{segment.base_offset}"
+        jitter_ms = zlib.crc32(name.encode()) % limits.segment_jitter_ms
+        return waited_ms > limits.segment_ms - jitter_ms
 
     def roll(self) -> Segment:
         """Close the active segment and begin a new one at the log end."""
-        active = self._segments[-1]
+        active = self._segments.active
         assert active.size_bytes, "an empty segment cannot roll: the new one has the same name"
-        active.write_out()
-        segment = Segment.create(self._files, self.directory, self.log_end_offset)
-        self._take_snapshot()
-        self._segments.append(segment)
-        self._directory_synced = False
-        self._keep_open(active)
+        with self._failing():
+            active.write_out()
+            segment = self._segments.begin(self.log_end_offset)
+            self._durability.segment_begun()
+            self._take_snapshot()
         return segment
 
     def _take_snapshot(self) -> None:
         if self._snapshot_offset < self.log_end_offset:
             write_snapshot(self._files, self.directory, self.log_end_offset, self.producers)
             self._snapshot_offset = self.log_end_offset
-            self._snapshot_unsynced = True
+            self._durability.snapshot_written(self.log_end_offset)
 
     # --- read ------------------------------------------------------------------------------------
 
@@ -240,159 +331,193 @@ class Log:
         At most `max_bytes`, but for a first batch that is larger, if `at_least_one_batch`. []
         at the end; OffsetOutOfRange outside of the log. The caller releases the slices.
         """
-        if not self.log_start_offset <= offset <= self.log_end_offset:
+        log_end_offset = self.log_end_offset
+        if not self.log_start_offset <= offset <= log_end_offset:
             raise OffsetOutOfRange(
                 f"offset {offset} is not in {self.topic_partition}, which has "
-                f"{self.log_start_offset} to {self.log_end_offset}"
+                f"{self.log_start_offset} to {log_end_offset}"
             )
-        slices: list[FileSlice] = []
-        max_bytes = max(0, max_bytes)
-        end_offset = min(end_offset, self.log_end_offset)
-        if offset >= end_offset:
-            return slices
-        try:
-            i = self._index_of(offset)
-            start = self._segments[i].locate(offset)
-            while True:
-                segment = self._segments[i]
-                end = self._end_position(i, end_offset)
-                start = end if start is None else start
-                size = end - start
-                if size > max_bytes:
-                    end = start
-                    if max_bytes > 0:
-                        end = segment.boundary(start, start + max_bytes, start + size)
-                    if end == start and at_least_one_batch and not slices:
-                        end = start + next(segment.headers(start)).header.size_bytes
-                if end > start:
-                    slices.append(segment.slice(start, end))
-                    max_bytes -= end - start
-                if end < segment.size_bytes or i + 1 == len(self._segments) or max_bytes <= 0:
-                    return slices
-                i, start = i + 1, 0
-        except BaseException:
-            for each in slices:
-                each.release()
-            raise
-
-    def _index_of(self, offset: int) -> int:
-        """Which segment's range holds the offset."""
-        segments = self._segments
-        i = len(segments) - 1
-        if offset < segments[i].base_offset:
-            i = bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
-            self._keep_open(segments[i])
-        return i
-
-    def _end_position(self, i: int, end_offset: int) -> int:
-        """Where in segment `i` a reader has to stop."""
-        segment = self._segments[i]
-        following = i + 1
-        if following == len(self._segments):
-            next_offset = self.log_end_offset
-        else:
-            self._keep_open(segment)
-            next_offset = self._segments[following].base_offset
-        if end_offset < next_offset:
-            if end_offset <= segment.base_offset:
-                return 0
-            end = segment.locate(end_offset)
-            if end is not None:
-                return end
-        return segment.size_bytes
-
-    def _keep_open(self, segment: Segment) -> None:
-        """The files of the last few rolled segments that were read stay open; others close."""
-        opened = self._open_rolled
-        if segment not in opened:
-            opened.append(segment)
-            if len(opened) > _OPEN_ROLLED:
-                opened.pop(0).release()
+        if self.is_failed or self._segments.active.staged:
+            self.write_staged()
+        if offset >= min(end_offset, log_end_offset):
+            return []
+        if end_offset >= log_end_offset:
+            end_offset = NO_END
+        return self._segments.read(offset, max(0, max_bytes), end_offset, at_least_one_batch)
 
     def offset_for_timestamp(self, timestamp_ms: int, end_offset: int) -> Found | None:
         """Offset, time and leader epoch of the first record, below `end_offset`, that is not older
         than the timestamp (ST-4); None if there is none."""
-        found = find_timestamp(self._segments, timestamp_ms, self.log_start_offset)
-        self._close_searched()
+        self.write_staged()
+        found = self._segments.find_timestamp(timestamp_ms, self.log_start_offset)
         return found if found and found.offset < end_offset else None
 
     def max_timestamp_offset(self) -> Found | None:
         """Offset, time and leader epoch of the youngest record; None if no record has a time."""
-        found = find_newest(self._segments)
-        self._close_searched()
-        return found
+        self.write_staged()
+        return self._segments.find_newest()
 
-    def _close_searched(self) -> None:
-        """A search may have looked into every segment."""
-        for segment in self._segments[:-1]:
-            if segment not in self._open_rolled:
-                segment.release()
+    def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
+        """The greatest epoch at or below the asked one, and where it ended; (-1, -1) if the asked
+        one is newer than all that the log has (KIP-101, KIP-279)."""
+        return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    # --- transactions ----------------------------------------------------------------------------
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """The first offset that readers of committed records cannot see (CO-6): that of the first
+        transaction that is open, or whose marker is not below the high watermark; else that."""
+        return self.producers.stable_below(high_watermark)
+
+    def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """What a reader of committed records has to skip from `fetch_offset` to `end_offset`."""
+        self.write_staged()
+        return self._segments.aborted_transactions(fetch_offset, end_offset)
+
+    def expire_producers(self, before_ms: int) -> None:
+        """Forget producers whose last record is older (`producer.id.expiration.ms`)."""
+        self.producers.expire(before_ms)
+
+    # --- shorten ---------------------------------------------------------------------------------
+
+    def raise_log_start(self, offset: int) -> None:
+        """Nothing below `offset`, which may not exceed the high watermark, is read any more; the
+        segments go with the next `enforce_retention`."""
+        assert offset <= self.log_end_offset, "a log cannot start behind its end"
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            with self._failing():
+                self.epochs.truncate_from_start(offset)
+
+    def enforce_retention(self, now_ms: int, high_watermark: int) -> int:
+        """Take the segments out that the topic keeps no longer (ST-6); returns how many.
+
+        Their files are renamed; `remove_discarded` removes them after `file.delete.delay.ms`.
+        """
+        self.producers.stable_below(high_watermark)  # forgets transactions that ended long ago
+        with self._failing():
+            segments = self._segments
+            bounds = Bounds(self.log_start_offset, high_watermark, self.log_end_offset)
+            count = count_removable(self._files, segments, bounds, self._config, now_ms)
+            segments.close_searched()
+            if count == 0:
+                return 0
+            if count == len(segments):
+                self.roll()
+            taken = segments.take_first(count)
+            self._discard(taken, now_ms + self._config.file_delete_delay_ms)
+            for each in taken:
+                self._files.remove(snapshot_path(self.directory, each.base_offset))
+            begin_offset = segments[0].base_offset
+            self._durability.begins_at(begin_offset)
+            self.raise_log_start(begin_offset)
+        return count
+
+    def truncate(self, offset: int) -> None:
+        """Forget everything from `offset` on, and with it the batch that holds it.
+
+        For a follower whose leader has something else there. The recovery point may move back: it
+        must be checkpointed before anything is appended (`LogStore.truncate`).
+        """
+        with self._failing():
+            if offset < self.log_end_offset:
+                self._cut(offset)
+            # A new leader's epoch may begin at the end of the log.
+            self.epochs.truncate_from_end(offset)
+
+    def _cut(self, offset: int) -> None:
+        segments = self._segments
+        for each in snapshot_offsets(self._files.list(self.directory)):
+            if each > offset:
+                self._files.remove(snapshot_path(self.directory, each))
+        if offset < segments[0].base_offset:
+            self._discard(reversed(segments), due_ms=0)
+            segments.replace_all(offset)
+        else:
+            self._discard(reversed(segments.take_from(offset)), due_ms=0)
+            # Before it is cut: a cut segment looks whole, and would not betray that what follows
+            # it is of another past.
+            self._files.sync(self.directory)
+            segments.active.truncate(offset)
+        self.log_end_offset = offset
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self._durability.truncated(offset)
+        snapshots = snapshot_offsets(self._files.list(self.directory))
+        self._snapshot_offset = max(snapshots, default=self.log_start_offset)
+        found = load_newest_snapshot(self._files, self.directory, snapshots)
+        self.producers, begin_offset = found or (Producers(), self.log_start_offset)
+        replay(self.producers, segments, begin_offset)
+
+    def _discard(self, segments: Iterable[Segment], due_ms: int) -> None:
+        """Rename their files, in this order: a crash in between may leave no gap."""
+        if self._discards is None:
+            self._discards = Discards(self._files)
+        for segment in segments:
+            self._discards.discard(segment.paths(), due_ms)
+
+    def remove_discarded(self, now_ms: int) -> int:
+        """Remove files that were taken out long enough ago; returns how many. Suits a thread."""
+        return self._discards.remove_due(now_ms) if self._discards else 0
 
     # --- on disk ---------------------------------------------------------------------------------
 
+    def due_flush(self, now_ms: int) -> bool:
+        """Whether `flush.messages` or `flush.ms` asks for a flush now (ST-10)."""
+        return self._durability.is_due(self.log_end_offset, self._config, now_ms)
+
     def flush(self) -> None:
         """Make everything durable, and say so by the recovery point."""
+        self.write_staged()
         if self.recovery_point < self.log_end_offset:
-            self._sync(self._unflushed_paths(len(self._segments)), self.log_end_offset)
+            self.take_flush()()
+
+    def take_flush(self) -> Callable[[], None]:
+        """A call that makes all that is in the log now durable; it suits a thread."""
+        self.write_staged()
+        return partial(self._sync, self._durability.take(self._segments, self.log_end_offset))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
         """Calls that make the rolled segments durable; they do nothing else and suit a thread."""
-        active = self._segments[-1]
-        if self.recovery_point >= active.base_offset:
+        end_offset = self._segments.active.base_offset
+        if self.recovery_point >= end_offset:
             return []
-        paths = self._unflushed_paths(len(self._segments) - 1)
-        return [partial(self._sync, paths, active.base_offset)]
+        return [partial(self._sync, self._durability.take(self._segments[:-1], end_offset))]
 
-    def _unflushed_paths(self, end: int) -> list[Path]:
-        begin = bisect_right(
-            self._segments, self.recovery_point, key=lambda segment: segment.base_offset
-        )
-        paths = []
-        for segment in self._segments[max(0, begin - 1) : end]:
-            paths += segment.paths()
-        if self._snapshot_unsynced:
-            self._snapshot_unsynced = False
-            paths.append(snapshot_path(self.directory, self._snapshot_offset))
-        return paths
-
-    def _sync(self, paths: list[Path], recovery_point: int) -> None:
+    def _sync(self, unsynced: Unsynced) -> None:
         # A kernel that failed to write a page may forget it and report success the next time, so
         # after one failure nothing is believed to be durable until a restart has read it back.
-        if self._sync_failed:
-            raise OSError(f"an earlier fsync of {self.directory} failed; restart the broker")
+        if self._is_abandoned:
+            return
+        if self.is_failed:
+            self._refuse()
         try:
-            for path in paths:
-                self._files.sync(path)
-            self.epochs.flush()
-            if not self._directory_synced:
-                self._files.sync(self.directory)
-                self._files.sync(self.directory.parent)
-                self._directory_synced = True
+            self._durability.sync(unsynced)
         except OSError:
             if self._is_abandoned:
                 return  # deleted while a thread was at it
-            self._sync_failed = True
+            self.is_failed = True
             raise
-        self.recovery_point = max(self.recovery_point, recovery_point)
 
     def close(self) -> None:
         """Leave the directory as a clean stop of Kafka does: the next start need not scan it."""
-        self._segments[-1].write_out()
-        self._take_snapshot()
+        with self._failing():
+            self._segments.active.write_out()
+            self._take_snapshot()
         self.flush()
         self.release()
 
     def release(self) -> None:
         """Give back all descriptors, without making anything durable or clean."""
-        for segment in self._segments:
-            segment.release()
-        self._open_rolled.clear()
+        self._segments.release()
+
+    def rest(self) -> None:
+        """Give back the descriptors, if nothing was appended since this was last called."""
+        if self._rested_at == self.log_end_offset:
+            self.release()
+        self._rested_at = self.log_end_offset
 
     def abandon(self) -> None:
-        """The directory is about to go; whoever still holds slices can send them."""
+        """The directory is about to go, or is out of reach; whoever holds slices can send them."""
         self._is_abandoned = True
+        self.is_failed = True
         self.release()
-
-    def expire_producers(self, before_ms: int) -> None:
-        """Forget producers whose last record is older (`producer.id.expiration.ms`)."""
-        self.producers.expire(before_ms)

@@ -3,8 +3,11 @@
 After a clean stop every file is what its name says, and only the headers behind the last index
 entry are read, to learn the log end. After a crash the segments from the recovery point on are
 scanned batch by batch: the first that is not whole, or fails its checksum, ends the log. Everything
-behind it goes, the indexes are made anew, and so are epochs and producers. What lies below the
-recovery point was made durable before and is not looked at.
+behind it goes, the indexes are made anew, aborted transactions among them, and so are epochs and
+producers. What lies below the recovery point was made durable before and is not looked at.
+
+A file that says only what the log says as well is made anew where it is missing or damaged, and one
+line tells so.
 
 A process may die again in the middle of this. Nothing is written that a second run would mistake
 for its own result: later segments are removed, from the last one on, before the damaged one is cut,
@@ -14,14 +17,14 @@ for a cut segment looks whole.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
-from barnabas.records.batch import HEADER_BYTES, read_header, verify_crc
-from barnabas.records.control import read_marker
+from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_header, verify_crc
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Entry, Files
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
@@ -29,7 +32,9 @@ from barnabas.storage.leftovers import settle
 from barnabas.storage.log import Contents, Log
 from barnabas.storage.partition_metadata import read_topic_id
 from barnabas.storage.producers import Producers
+from barnabas.storage.replay import apply_batch, replay
 from barnabas.storage.segment import (
+    ABORTED_INDEX_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -38,8 +43,13 @@ from barnabas.storage.segment import (
     Sizes,
     segment_path,
 )
-from barnabas.storage.snapshot import SUFFIX as SNAPSHOT_SUFFIX
-from barnabas.storage.snapshot import decode_snapshot, snapshot_path, write_snapshot
+from barnabas.storage.snapshot import (
+    load_newest_snapshot,
+    snapshot_offsets,
+    snapshot_path,
+    write_snapshot,
+)
+from barnabas.storage.transactions import ABORTED_ENTRY_BYTES
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -47,7 +57,7 @@ _log = logging.getLogger(__name__)
 PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
 
 _SCAN_BYTES = 256 * 1024
-_INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex")
+_INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX)
 
 
 class Start(NamedTuple):
@@ -83,13 +93,19 @@ class _Opening:
         self.config = config
         self.start = start
         self.segments: list[Segment] = []
-        self.epochs = LeaderEpochs(files, directory)
+        self.snapshots: list[int] = []
         self.is_clean = start.is_clean
+        self.producers: Producers | None = None  # at the log end, as soon as they are known
 
     def run(self) -> Contents:
         entries = settle(self.files, self.directory)
+        self.snapshots = snapshot_offsets(entries)
+        odd = self._find_segments(entries)
+        self.epochs = self._load_epochs()
         known_epochs = self.epochs.entries
-        self._find_segments(entries)
+        for i, segment in enumerate(self.segments):
+            if segment in odd and (self.is_clean or i < self._first_unsafe()):
+                self._rebuild_damaged(i)
         if not self.is_clean:
             self._recover()
         end_offset = self._end_offset()
@@ -98,22 +114,24 @@ class _Opening:
             start_offset = max(start_offset, self.segments[0].base_offset)
         if end_offset < start_offset:
             self._remove_from(0)
+            self.producers = Producers()
             end_offset = start_offset
         if not self.segments:
             end_offset = start_offset
-            self._add_first(end_offset)
+            self.segments.append(Segment.create(self.files, self.directory, end_offset))
         if self.epochs.entries != known_epochs:
             self.epochs.save()
         self.epochs.truncate_from_end(end_offset)
         self.epochs.truncate_from_start(start_offset)
-        producers, snapshot_offset = self._producers(entries, start_offset, end_offset)
+        snapshot_offset = self._settle_producers(start_offset, end_offset)
         for segment in self.segments:
             segment.release()
         recovery_point = end_offset if self.is_clean else self.start.recovery_point
+        assert self.producers is not None
         return Contents(
             segments=self.segments,
             epochs=self.epochs,
-            producers=producers,
+            producers=self.producers,
             log_start_offset=start_offset,
             log_end_offset=end_offset,
             recovery_point=min(recovery_point, end_offset),
@@ -123,33 +141,65 @@ class _Opening:
 
     # --- segments --------------------------------------------------------------------------------
 
-    def _find_segments(self, entries: list[Entry]) -> None:
+    def _find_segments(self, entries: list[Entry]) -> list[Segment]:
+        """Find all segments; returns those whose indexes cannot be used."""
         sizes = {entry.name: entry.size_bytes for entry in entries}
+        odd = []
         for name in sizes:
             base, dot, suffix = name.partition(".")
             if dot + suffix == LOG_SUFFIX and base.isdecimal():
-                self._add_found(int(base), sizes)
+                if not self._add_found(int(base), sizes):
+                    odd.append(self.segments[-1])
             elif dot + suffix in _INDEX_SUFFIXES and base + LOG_SUFFIX not in sizes:
                 self.files.remove(self.directory / name)
+        return odd
 
-    def _add_found(self, base_offset: int, sizes: dict[str, int]) -> None:
+    def _add_found(self, base_offset: int, sizes: dict[str, int]) -> bool:
+        """Whether its indexes can be used, as far as can be told without the log."""
+
         def size(suffix: str) -> int:
             return sizes.get(segment_path(self.directory, base_offset, suffix).name, -1)
 
         index, time_index = size(OFFSET_INDEX_SUFFIX), size(TIME_INDEX_SUFFIX)
-        found = Sizes(size(LOG_SUFFIX), max(0, index), max(0, time_index))
+        aborted = max(0, size(ABORTED_INDEX_SUFFIX))
+        found = Sizes(size(LOG_SUFFIX), max(0, index), max(0, time_index), aborted)
         segment = Segment(self.files, self.directory, base_offset, found)
         self.segments.append(segment)
         if time_index < 0:
             # Kafka does not notice either: a search by time then reads the whole segment.
             self.files.write(segment.path(TIME_INDEX_SUFFIX), b"")
-        if index < 0 or index % OFFSET_ENTRY.size or found.time_index % TIME_ENTRY.size:
-            self._rebuild(segment)
-            segment.write_out()
-            segment.release()
+        return (
+            index >= 0
+            and index % OFFSET_ENTRY.size == 0
+            and found.time_index % TIME_ENTRY.size == 0
+            and aborted % ABORTED_ENTRY_BYTES == 0
+            and (segment.aborted is None or segment.aborted.is_sound(base_offset))
+        )
 
-    def _add_first(self, base_offset: int) -> None:
-        self.segments.append(Segment.create(self.files, self.directory, base_offset))
+    def _rebuild_damaged(self, i: int) -> None:
+        segment = self.segments[i]
+        _log.warning(
+            "an index of %s is missing or damaged; the indexes are made anew from the log",
+            segment.path(LOG_SUFFIX),
+        )
+        self._rebuild(segment, self._producers_before(i))
+        segment.write_out()
+        segment.release()
+
+    def _load_epochs(self) -> LeaderEpochs:
+        try:
+            return LeaderEpochs(self.files, self.directory)
+        except CorruptData as error:
+            _log.warning("%s; its content is taken from the log again", error)
+        epochs = LeaderEpochs(self.files, self.directory, is_lost=True)
+        # What is going to be scanned tells its epochs then, and may be anything until then.
+        for segment in self.segments if self.is_clean else self.segments[: self._first_unsafe()]:
+            for batch in segment.headers(0):
+                if batch.header.partition_leader_epoch > epochs.latest:
+                    epochs.note(batch.header.partition_leader_epoch, batch.header.base_offset)
+            segment.release()
+        epochs.save()
+        return epochs
 
     def _end_offset(self) -> int:
         """The log end, after a clean stop from the few headers behind the last index entry."""
@@ -165,12 +215,12 @@ class _Opening:
         return end
 
     def _peek_end(self, segment: Segment) -> int | None:
-        entry = segment.offset_index.last
-        position = entry[1] if entry else 0
-        end_offset = segment.base_offset
-        if position > 0 and position >= segment.size_bytes:
-            return None
         try:
+            entry = segment.offset_index.last
+            position = entry[1] if entry else 0
+            end_offset = segment.base_offset
+            if position > 0 and position >= segment.size_bytes:
+                return None
             for found in segment.headers(position):
                 end_offset = found.header.last_offset + 1
                 position = found.position + found.header.size_bytes
@@ -193,11 +243,10 @@ class _Opening:
 
     def _recover(self) -> None:
         """Scan what may not have reached the disk; cut the log at the first bad batch."""
-        for i, segment in enumerate(self.segments):
-            following = self.segments[i + 1 : i + 2]
-            if following and following[0].base_offset <= self.start.recovery_point:
-                continue
-            end = self._rebuild(segment)
+        first = self._first_unsafe()
+        self.producers = self._producers_before(first)
+        for i, segment in enumerate(self.segments[first:], first):
+            end = self._rebuild(segment, self.producers)
             if end < segment.size_bytes:
                 _log.warning(
                     "%s is not whole from byte %d on: cutting %d bytes and %d later segments",
@@ -209,102 +258,90 @@ class _Opening:
                 self._remove_from(i + 1)
                 segment.cut(end)
                 break
-            if following:
+            if i + 1 < len(self.segments):
                 segment.write_out()
                 segment.release()
 
-    def _rebuild(self, segment: Segment) -> int:
+    def _first_unsafe(self) -> int:
+        """The first segment that reaches above the recovery point."""
+        bases = [segment.base_offset for segment in self.segments]
+        return max(0, bisect_right(bases, self.start.recovery_point) - 1)
+
+    def _rebuild(self, segment: Segment, producers: Producers) -> int:
         """Make the segment's indexes anew; returns where its last valid batch ends.
 
-        The rhythm of the entries is Kafka's for this case, other than that of appends.
+        `producers` are those where it begins, and then those where it ends. The rhythm of the
+        entries is Kafka's for this case, other than that of appends.
         """
         segment.forget_indexes()
+        interval_bytes = self.config.index_interval_bytes
         next_offset = segment.base_offset
         end = last_indexed = 0
-        for position, header in _whole_batches(segment):
-            last_offset = header.last_offset
+        for batch in _whole_batches(segment):
+            position, header = batch
+            last_offset = header.base_offset + header.last_offset_delta
             if header.base_offset < next_offset or not segment.fits(last_offset):
                 break
             if header.max_timestamp > segment.max_timestamp:
                 segment.learn_max_timestamp(header.max_timestamp, last_offset)
-            if position - last_indexed > self.config.index_interval_bytes:
+            if position - last_indexed > interval_bytes:
                 segment.offset_index.append(last_offset - segment.base_offset, position)
                 segment.index_time()
                 last_indexed = position
             if header.partition_leader_epoch > self.epochs.latest:
                 self.epochs.note(header.partition_leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                aborted = apply_batch(producers, segment, batch)
+                if aborted is not None:
+                    segment.index_aborted(aborted)
             next_offset = last_offset + 1
-            end = position + header.size_bytes
+            end = position + header.batch_length + LOG_OVERHEAD_BYTES
         segment.index_time()
         return end
 
     # --- producers -------------------------------------------------------------------------------
 
-    def _producers(
-        self, entries: list[Entry], start_offset: int, end_offset: int
-    ) -> tuple[Producers, int]:
-        """The state at the log end, and up to which offset a snapshot holds it."""
-        offsets = self._prune_snapshots(entries, end_offset)
-        producers, offset = self._newest_snapshot(offsets)
-        if producers is None:
-            producers, offset = Producers(), start_offset
-            if self.is_clean:
-                # A log without batches, or of a Kafka that wrote no snapshots; either way a scan is
-                # not worth what it would find.
-                return producers, end_offset
-        producers.expire(self.start.now_ms - self.start.producer_expiration_ms)
-        self._replay(producers, offset)
-        if not self.is_clean and offset < end_offset:
-            write_snapshot(self.files, self.directory, end_offset, producers)
-            offset = end_offset
-        return producers, offset
+    def _producers_before(self, i: int) -> Producers:
+        """The producers where the i-th segment begins."""
+        if i >= len(self.segments):
+            return Producers()
+        base_offset = self.segments[i].base_offset
+        producers, offset = self._from_snapshot(base_offset) or (Producers(), 0)
+        replay(producers, self.segments[:i], offset)
+        return producers
 
-    def _prune_snapshots(self, entries: list[Entry], end_offset: int) -> list[int]:
+    def _from_snapshot(self, end_offset: int) -> tuple[Producers, int] | None:
+        """The newest snapshot at or below the offset, without those who were idle for long."""
+        offsets = [offset for offset in self.snapshots if offset <= end_offset]
+        found = load_newest_snapshot(self.files, self.directory, offsets)
+        if found is not None:
+            found[0].expire(self.start.now_ms - self.start.producer_expiration_ms)
+        return found
+
+    def _settle_producers(self, start_offset: int, end_offset: int) -> int:
+        """Know them at the log end; returns up to which offset a snapshot holds them."""
+        self._prune_snapshots(end_offset)
+        if self.producers is None:
+            found = self._from_snapshot(end_offset)
+            # None: a log without batches, or of a Kafka that wrote no snapshots; either way a scan
+            # is not worth what it would find.
+            self.producers, offset = found or (Producers(), end_offset)
+            replay(self.producers, self.segments, offset)
+            return offset
+        offset = max(self.snapshots, default=start_offset)
+        if self.snapshots or offset < end_offset:
+            write_snapshot(self.files, self.directory, end_offset, self.producers)
+            return end_offset
+        return offset
+
+    def _prune_snapshots(self, end_offset: int) -> None:
         """Keep those of segments and the last one; those beyond the log end are of a lost past."""
-        offsets = sorted(
-            int(entry.name.removesuffix(SNAPSHOT_SUFFIX))
-            for entry in entries
-            if entry.name.endswith(SNAPSHOT_SUFFIX)
-            and entry.name.removesuffix(SNAPSHOT_SUFFIX).isdecimal()
-        )
-        possible = [offset for offset in offsets if offset <= end_offset]
+        possible = [offset for offset in self.snapshots if offset <= end_offset]
         wanted = {segment.base_offset for segment in self.segments} | set(possible[-1:])
-        kept = [offset for offset in possible if offset in wanted]
-        for offset in offsets:
-            if offset not in kept:
+        for offset in self.snapshots:
+            if offset > end_offset or offset not in wanted:
                 self.files.remove(snapshot_path(self.directory, offset))
-        return kept
-
-    def _newest_snapshot(self, offsets: list[int]) -> tuple[Producers | None, int]:
-        for offset in reversed(offsets):
-            path = snapshot_path(self.directory, offset)
-            try:
-                return decode_snapshot(self.files.read(path)), offset
-            except CorruptData:
-                self.files.remove(path)  # an older one and the log say the same
-        return None, 0
-
-    def _replay(self, producers: Producers, offset: int) -> None:
-        """Apply the batches from `offset` on."""
-        for segment, following in zip(self.segments, [*self.segments[1:], None], strict=True):
-            if following is not None and following.base_offset <= offset:
-                continue
-            position = segment.locate(offset)
-            for batch in segment.headers(position) if position is not None else ():
-                if batch.header.producer_id >= 0:
-                    _apply(producers, segment, batch)
-
-
-def _apply(producers: Producers, segment: Segment, batch: Located) -> None:
-    header = batch.header
-    if not header.is_control:
-        if header.base_sequence >= 0:
-            producers.apply(header, header.base_offset, header.max_timestamp)
-        return
-    raw = segment.read_batch(batch.position, header.size_bytes)
-    marker = read_marker(raw, 0, header)
-    if marker is not None:
-        producers.apply_marker(header.producer_id, header.producer_epoch, marker)
+        self.snapshots = [offset for offset in possible if offset in wanted]
 
 
 def _whole_batches(segment: Segment) -> Iterator[Located]:

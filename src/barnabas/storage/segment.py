@@ -1,17 +1,21 @@
-"""One `.log` file with its two indexes: append, find, read as slices.
+"""One `.log` file with its indexes: append, find, read as slices.
 
 A segment holds record batches one behind the other, offsets rising, from `base_offset` on. Its file
 name is that offset in 20 digits. Offsets count records, positions count bytes; in the index files
 offsets are relative to the base.
 
-Invariant: `size_bytes` is where the last whole batch ends. Appends write at that position and only
-then move it, so what a failed write left behind is overwritten by the next, and is never served.
-A segment knows nothing of roles, epochs or producers, and does not check what it is given.
+Appends are staged: they count at once, and `write_staged` brings all of them to the file with one
+system call. Whoever looks at the file has them written before; that is the log's duty.
+
+Invariant: `size_bytes` is where the last whole batch ends, staged ones included. A segment knows
+nothing of roles, epochs or producers, and does not check what it is given.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +23,11 @@ from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, BatchHeader, read_header
 from barnabas.storage.files import Bytes, File, Files
 from barnabas.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from barnabas.storage.transactions import ABORTED_ENTRY_BYTES, Aborted, AbortedIndex
 from barnabas.types import FileSlice
 
 LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
+ABORTED_INDEX_SUFFIX = ".txnindex"
 
 _WINDOW_BYTES = 4096  # what a scan for headers reads at once
 _KEPT_MARKS = 16
@@ -50,23 +56,28 @@ class Segment:
         "_marks",
         "_max_timestamp",
         "_offset_of_max_timestamp",
+        "aborted",
         "base_offset",
         "bytes_since_index",
         "directory",
         "offset_index",
         "size_bytes",
+        "staged",
         "time_index",
         "untimed_since_ms",
     )
 
     def __init__(self, files: Files, directory: Path, base_offset: int, sizes: Sizes) -> None:
         """`sizes`: what the files hold now and may be trusted for."""
+        self._files = files
         self.base_offset = base_offset
         self.directory = directory
         self.size_bytes = sizes.log
         self.untimed_since_ms: int | None = None
         """When a batch was first seen to follow one without a timestamp."""
         self.bytes_since_index = 0  # begins anew with each opening, as in Kafka
+        self.staged: list[Bytes] = []
+        """Appended, and not yet written: the end of the segment."""
         self.offset_index = SparseIndex(
             files,
             self.path(OFFSET_INDEX_SUFFIX),
@@ -76,7 +87,10 @@ class Segment:
         self.time_index = SparseIndex(
             files, self.path(TIME_INDEX_SUFFIX), TIME_ENTRY, sizes.time_index // TIME_ENTRY.size
         )
-        self._files = files
+        self.aborted: AbortedIndex | None = None
+        """The aborted transactions that end here; None if there are none."""
+        if sizes.aborted:
+            self.aborted = self._aborted_index(sizes.aborted // ABORTED_ENTRY_BYTES)
         self._file: File | None = None
         self._first_timestamp: int | None = None
         self._max_timestamp: int | None = None
@@ -97,27 +111,50 @@ class Segment:
 
     # --- append ----------------------------------------------------------------------------------
 
-    def append(self, batch: Bytes, base_offset: int, last_offset: int, timestamp: int) -> None:
-        """Write one batch, whose largest timestamp is given, at the end: one system call."""
+    def append(
+        self,
+        batch: Bytes,
+        base_offset: int,
+        last_offset: int,
+        timestamp: int,
+        index_interval_bytes: int,
+    ) -> None:
+        """Stage one batch, whose largest timestamp is given; it must not change until it is
+        written. An index entry is due once per interval."""
         position = self.size_bytes
-        is_newest = timestamp > self.max_timestamp
-        (self._file or self.open_file()).write(position, batch)
-        # The batch is in the log: from here on nothing may fail.
-        self.size_bytes = position + len(batch)
-        if position == 0:
-            self._first_timestamp = timestamp
-        if is_newest:
+        size = len(batch)
+        if timestamp > self.max_timestamp:
             self._max_timestamp = timestamp
             self._offset_of_max_timestamp = last_offset
-        self._mark(base_offset, position)
-
-    def index_append(self, position: int, last_offset: int, interval_bytes: int) -> None:
-        """Account for what was appended at `position`; an entry is due once per interval."""
-        if self.bytes_since_index > interval_bytes:
+        if position == 0:
+            self._first_timestamp = timestamp
+        if not self.staged:
+            # Where this write begins the last one ended, and there a reader that follows waits.
+            self._mark(base_offset, position)
+        self.staged.append(batch)
+        self.size_bytes = position + size
+        if self.bytes_since_index > index_interval_bytes:
             self.offset_index.append(last_offset - self.base_offset, position)
             self.index_time()
             self.bytes_since_index = 0
-        self.bytes_since_index += self.size_bytes - position
+        self.bytes_since_index += size
+
+    def write_staged(self) -> None:
+        """Write what was staged, with one call. After an OSError the segment cannot be used."""
+        staged = self.staged
+        if staged:
+            position = self.size_bytes - sum(map(len, staged))
+            (self._file or self.open_file()).writev(position, staged)
+            staged.clear()
+
+    def _aborted_index(self, stored: int) -> AbortedIndex:
+        return AbortedIndex(self._files, self.path(ABORTED_INDEX_SUFFIX), stored)
+
+    def index_aborted(self, aborted: Aborted) -> None:
+        """Account for an aborted transaction, whose marker was just appended."""
+        if self.aborted is None:
+            self.aborted = self._aborted_index(0)
+        self.aborted.append(aborted)
 
     def index_time(self) -> None:
         """Add a time entry for the largest timestamp so far, if it is larger than the last one."""
@@ -164,6 +201,7 @@ class Segment:
 
     def headers(self, position: int, end: int | None = None) -> Iterator[Located]:
         """The batches from `position`, where one begins, up to `end`; CorruptData."""
+        assert not self.staged, "staged batches are not in the file"
         end = self.size_bytes if end is None else end
         file = self._file or self.open_file()
         while position < end:
@@ -220,6 +258,7 @@ class Segment:
     # --- read ------------------------------------------------------------------------------------
 
     def slice(self, start: int, end: int) -> FileSlice:
+        assert not self.staged, "staged batches are not in the file"
         return FileSlice(self._file or self.open_file(), start, end - start)
 
     def read_batch(self, position: int, size: int) -> bytes:
@@ -232,6 +271,8 @@ class Segment:
         """Before they are made anew from the log."""
         self.offset_index.clear()
         self.time_index.clear()
+        if self.aborted is not None:
+            self.aborted.clear()
         self._max_timestamp, self._offset_of_max_timestamp = NO_TIMESTAMP, self.base_offset
 
     def cut(self, position: int) -> None:
@@ -240,16 +281,42 @@ class Segment:
         self.size_bytes = position
         self._marks.clear()
 
+    def truncate(self, offset: int) -> None:
+        """End the segment before the batch that holds `offset`, and its indexes with it."""
+        position = self.locate(offset)
+        relative = offset - self.base_offset
+        for index, column in ((self.offset_index, 0), (self.time_index, 1)):
+            index.truncate(bisect_left(index, relative, key=itemgetter(column)))
+        if self.aborted is not None:
+            self.aborted.cut(offset)
+        if position is not None:
+            self.cut(position)
+        self._first_timestamp = self._max_timestamp = self.untimed_since_ms = None
+        self.bytes_since_index = 0
+        # What came after the last entry of the time index is known to nobody else.
+        known = self.max_timestamp
+        for found in self.headers(self.index_position(self._offset_of_max_timestamp)):
+            if found.header.max_timestamp > known:
+                known = found.header.max_timestamp
+                self.learn_max_timestamp(known, found.header.last_offset)
+
     def write_out(self) -> None:
         """Leave exactly Kafka's bytes: on a roll and on a clean stop. Nothing is fsynced."""
+        self.write_staged()
         self.index_time()
         self.offset_index.write_out()
         self.time_index.write_out()
+        if self.aborted is not None:
+            self.aborted.write_out()
         if self._file is not None and self._file.size() != self.size_bytes:
-            self._file.truncate(self.size_bytes)  # what a failed append left behind
+            self._file.truncate(self.size_bytes)  # what a torn write left behind
 
     def paths(self) -> list[Path]:
-        return [self.path(each) for each in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
+        """The log first."""
+        suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
+        if self.aborted is not None:
+            suffixes.append(ABORTED_INDEX_SUFFIX)
+        return [self.path(each) for each in suffixes]
 
     def release(self) -> None:
         """Give back the descriptors; slices keep theirs, and the next use opens the files again."""
@@ -259,6 +326,8 @@ class Segment:
             self._file = None
         self.offset_index.release()
         self.time_index.release()
+        if self.aborted is not None:
+            self.aborted.release()
 
     def open_file(self) -> File:
         """The log file."""
@@ -268,8 +337,9 @@ class Segment:
 
 
 class Sizes(NamedTuple):
-    """Bytes of a segment's three files."""
+    """Bytes of a segment's files; 0 for one that is not there."""
 
     log: int
     offset_index: int
     time_index: int
+    aborted: int = 0

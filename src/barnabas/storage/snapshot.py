@@ -11,13 +11,17 @@ atomically: its checksum tells a torn one, and the one before it, or the log its
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct, error, iter_unpack
 
 from barnabas.errors import CorruptData
 from barnabas.records.crc32c import crc32c
-from barnabas.storage.files import Files
+from barnabas.storage.files import Entry, Files
 from barnabas.storage.producers import NO_OFFSET, Appended, Producer, Producers
+
+_log = logging.getLogger(__name__)
 
 SUFFIX = ".snapshot"
 
@@ -63,7 +67,7 @@ def decode_snapshot(data: bytes) -> Producers:
         raise CorruptData(f"a producer snapshot has the unknown version {version}")
     if crc != crc32c(body) or len(body) != _COUNT.size + count * _PRODUCER.size:
         raise CorruptData("a producer snapshot fails its checksum")
-    producers = Producers()
+    found: dict[int, Producer] = {}
     for row in iter_unpack(_PRODUCER.format, body[_COUNT.size :]):
         producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, began = row
         producer = Producer(epoch)
@@ -72,9 +76,32 @@ def decode_snapshot(data: bytes) -> Producers:
         producer.timestamp = timestamp
         producer.coordinator_epoch = coordinator_epoch
         producer.transaction_offset = began
-        producers.put(producer_id, producer)
+        found[producer_id] = producer
+    producers = Producers()
+    producers.take_over(found)
     return producers
 
 
 def write_snapshot(files: Files, directory: Path, offset: int, producers: Producers) -> None:
     files.write(snapshot_path(directory, offset), encode_snapshot(producers))
+
+
+def snapshot_offsets(entries: Sequence[Entry]) -> list[int]:
+    """The offsets of all snapshots that a directory lists, ascending."""
+    names = (each.name.removesuffix(SUFFIX) for each in entries if each.name.endswith(SUFFIX))
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def load_newest_snapshot(
+    files: Files, directory: Path, offsets: Sequence[int]
+) -> tuple[Producers, int] | None:
+    """The newest of these (ascending) that is whole, and its offset. Damaged ones are removed: an
+    older one and the log say the same."""
+    for offset in reversed(offsets):
+        path = snapshot_path(directory, offset)
+        try:
+            return decode_snapshot(files.read(path)), offset
+        except CorruptData as error:
+            _log.warning("%s: %s; its content is taken from the log again", path, error)
+            files.remove(path)
+    return None

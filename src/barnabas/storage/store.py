@@ -1,32 +1,42 @@
 """All logs of a broker, in its log directories.
 
 Owns the order of a start and of a clean stop, which is what makes a stop clean. Start: lock every
-directory and read what it is, and only if all of them can be had remove the markers and open the
-logs. Stop: flush and close every log, write the checkpoints, and last the marker, per directory; a
-directory of which any log failed gets none, and is scanned at the next start.
+directory and read what it is, and only then remove the markers and open the logs. Stop: flush and
+close every log, write the checkpoints, and last the marker, per directory; a directory of which any
+log failed gets none, and is scanned at the next start.
+
+A directory that is broken, at the start or later, goes offline alone: its logs are forgotten here,
+and the broker runs on the others (KIP-112). One that belongs to somebody else is no matter of
+disks: the broker does not start.
 
 A log stays in the directory in which it was made: the one that then had the fewest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import errno
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from barnabas.config import LogConfig
-from barnabas.errors import ConfigError
+from barnabas.errors import ConfigError, CorruptData
 from barnabas.storage.directory import (
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
+    DirectoryError,
     LogDirectory,
+    UnusableDirectory,
 )
 from barnabas.storage.files import Files
 from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import write_topic_id
-from barnabas.storage.recovery import Start, open_log
+from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
 from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 OffsetOf = Callable[[TopicPartition], int | None]
 
@@ -34,12 +44,29 @@ OffsetOf = Callable[[TopicPartition], int | None]
 class LogStore:
     """The logs by partition. Everything is synchronous; what waits for a disk says so."""
 
-    __slots__ = ("_broker_id", "_directories", "_files", "_homes", "_logs", "high_watermarks")
+    __slots__ = (
+        "_broker_id",
+        "_directories",
+        "_failed",
+        "_files",
+        "_homes",
+        "_logs",
+        "_producer_expiration_ms",
+        "high_watermarks",
+    )
 
-    def __init__(self, files: Files, broker_id: int) -> None:
+    def __init__(
+        self,
+        files: Files,
+        broker_id: int,
+        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
+    ) -> None:
+        """`producer_expiration_ms`: who was idle for longer is forgotten at the start."""
         self._files = files
         self._broker_id = broker_id
-        self._directories: list[LogDirectory] = []
+        self._producer_expiration_ms = producer_expiration_ms
+        self._directories: tuple[LogDirectory, ...] = ()
+        self._failed: dict[Path, Exception] = {}
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
@@ -55,34 +82,56 @@ class LogStore:
         broker_id: int,
         now_ms: int,
     ) -> LogStore:
+        """A store that has begun; see `begin`."""
+        store = cls(files, broker_id)
+        store.begin(directories, config, now_ms)
+        return store
+
+    def begin(self, directories: Sequence[Path], config: LogConfig, now_ms: int) -> None:
         """Take the directories and open what is in them, recovering what a crash left.
 
-        The logs get the broker's own `config`; whoever knows a topic's sets it later. Raises
-        ConfigError with one line that says what to do, OSError, or CorruptData; everything is given
-        back then.
+        The logs get the broker's own `config`; whoever knows a topic's sets it later. A directory
+        that is broken is left out with one line in the log, if another can be had. Raises
+        ConfigError with one line that says what to do; everything is given back then.
         """
-        store = cls(files, broker_id)
         try:
             for path in directories:
-                store._take(Path(path))
-            clusters = {d.cluster_id for d in store._directories if d.cluster_id is not None}
+                try:
+                    self._take(Path(path))
+                except UnusableDirectory as error:
+                    self._failed[Path(path)] = error
+            clusters = {d.cluster_id for d in self._directories if d.cluster_id is not None}
             if len(clusters) > 1:
                 raise ConfigError(
                     f"the log directories belong to different clusters, {', '.join(clusters)}"
                 )
-            for directory in store._directories:
-                store._open_logs(directory, config, now_ms)
+            for directory in self._directories:
+                try:
+                    self._open_logs(directory, config, now_ms)
+                except (OSError, CorruptData) as cause:
+                    self.fail_directory(directory.path, _unusable(directory.path, cause))
+            if not self._directories:
+                raise next(iter(self._failed.values()))
         except BaseException:
-            store._release()
+            self._release()
             raise
-        return store
+        for reason in self._failed.values():
+            _log.error("%s; the broker runs without it", reason)
 
     def _take(self, path: Path) -> None:
-        if any(directory.path == path for directory in self._directories):
+        if path in (*(directory.path for directory in self._directories), *self._failed):
             raise ConfigError(f"log directory {path} is listed twice in log.dirs")
         directory = LogDirectory(self._files, path, self._broker_id)
-        self._directories.append(directory)
-        for topic_partition in directory.partitions():
+        try:
+            found = directory.partitions()
+        except OSError as cause:
+            directory.release()
+            raise _unusable(path, cause) from cause
+        except ConfigError:
+            directory.release()
+            raise
+        self._directories += (directory,)
+        for topic_partition in found:
             other = self._homes.setdefault(topic_partition, directory)
             if other is not directory:
                 raise ConfigError(
@@ -96,12 +145,13 @@ class LogStore:
         high_watermarks = directory.read_checkpoint(HIGH_WATERMARKS)
         directory.begin()
         directory.purge()
-        for topic_partition in directory.partitions():
+        for topic_partition in self._names_in(directory):
             start = Start(
                 is_clean=directory.was_clean,
                 now_ms=now_ms,
                 recovery_point=recovery_points.get(topic_partition, 0),
                 log_start_offset=log_starts.get(topic_partition, 0),
+                producer_expiration_ms=self._producer_expiration_ms,
             )
             path = directory.path_of(topic_partition)
             log = open_log(self._files, path, topic_partition, config, start)
@@ -110,9 +160,49 @@ class LogStore:
             high_watermark = high_watermarks.get(topic_partition, 0)
             self.high_watermarks[topic_partition] = min(high_watermark, log.log_end_offset)
 
+    # --- what there is ---------------------------------------------------------------------------
+
     @property
     def logs(self) -> Mapping[TopicPartition, Log]:
         return MappingProxyType(self._logs)
+
+    @property
+    def online_directories(self) -> tuple[Path, ...]:
+        return tuple(directory.path for directory in self._directories)
+
+    @property
+    def failed_directories(self) -> tuple[Path, ...]:
+        """Those that are offline until the next start."""
+        return tuple(self._failed)
+
+    def directory_of(self, topic_partition: TopicPartition) -> Path:
+        """The log directory in which a log lies."""
+        return self._homes[topic_partition].path
+
+    def sizes(self, path: Path) -> dict[TopicPartition, tuple[int, bool]]:
+        """The logs in a log directory: bytes, and whether it is a copy that is to replace another
+        (none is)."""
+        found = {}
+        for name, home in self._homes.items():
+            log = self._logs.get(name)
+            if home.path == path and log is not None:
+                found[name] = (log.size_bytes, False)
+        return found
+
+    def volume_bytes(self, path: Path) -> tuple[int, int]:
+        """Of the volume that holds a log directory: all, and what is free for us. OSError."""
+        return self._files.space(path)
+
+    def unknown_to(self, names: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The logs that are not among the cluster's partitions: told, and left alone."""
+        unknown = sorted(self._logs.keys() - set(names))
+        for name in unknown:
+            _log.warning(
+                "%s holds a partition that the metadata does not know; it is left alone. Move it "
+                "elsewhere if it is not needed, or import the metadata that it belongs to",
+                self._logs[name].directory,
+            )
+        return unknown
 
     @property
     def cluster_id(self) -> str | None:
@@ -124,15 +214,33 @@ class LogStore:
         for directory in self._directories:
             directory.join(self._broker_id, cluster_id)
 
-    def create(self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
-        """A new, empty log."""
+    # --- change ----------------------------------------------------------------------------------
+
+    def create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        config: LogConfig,
+        *,
+        is_new: bool = False,
+    ) -> Log:
+        """An empty log. Unless the partition `is_new` it may lie in a directory that is offline,
+        and is not made a second time: OSError. DirectoryError if the disk refuses."""
         assert topic_partition not in self._logs, f"{topic_partition} exists"
+        if self._failed and not is_new:
+            path, reason = next(iter(self._failed.items()))
+            raise OSError(
+                errno.EIO, f"{topic_partition} may lie there, but it is offline: {reason}", path
+            )
         homes = list(self._homes.values())
         directory = min(self._directories, key=homes.count)
         path = directory.path_of(topic_partition)
-        self._files.make_directory(path)
-        write_topic_id(self._files, path, topic_id)
-        log = open_log(self._files, path, topic_partition, config, Start(is_clean=True))
+        try:
+            self._files.make_directory(path)
+            write_topic_id(self._files, path, topic_id)
+            log = open_log(self._files, path, topic_partition, config, Start(is_clean=True))
+        except OSError as cause:
+            raise DirectoryError(directory.path, cause) from cause
         self._logs[topic_partition] = log
         self._homes[topic_partition] = directory
         return log
@@ -150,6 +258,32 @@ class LogStore:
         for directory in self._directories:
             directory.purge()
 
+    def truncate(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Cut a log's end off, and never take for durable what will be written there instead."""
+        self._logs[topic_partition].truncate(offset)
+        home = self._homes[topic_partition]
+        self._checkpoint_in(home, RECOVERY_POINTS, self._recovery_point)
+
+    def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
+        """A log directory is out of reach: forget its logs as they are; returns their names.
+
+        Nothing is written there any more, so it is scanned when it is back at a later start.
+        """
+        directory = next((each for each in self._directories if each.path == path), None)
+        if directory is None:
+            return []
+        names = self._names_in(directory)
+        for name in names:
+            del self._homes[name]
+            self.high_watermarks.pop(name, None)
+            log = self._logs.pop(name, None)
+            if log is not None:
+                log.abandon()
+        self._directories = tuple(each for each in self._directories if each is not directory)
+        self._failed[path] = error
+        directory.release()
+        return names
+
     # --- checkpoints -----------------------------------------------------------------------------
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
@@ -163,8 +297,15 @@ class LogStore:
         self._checkpoint(LOG_STARTS, self._log_start)
 
     def _checkpoint(self, file: str, offset_of: OffsetOf) -> None:
+        """In every directory that can be written; then raise the first DirectoryError."""
+        failures: list[DirectoryError] = []
         for directory in self._directories:
-            self._checkpoint_in(directory, file, offset_of)
+            try:
+                self._checkpoint_in(directory, file, offset_of)
+            except DirectoryError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def _checkpoint_in(self, directory: LogDirectory, file: str, offset_of: OffsetOf) -> None:
         offsets = {
@@ -219,4 +360,16 @@ class LogStore:
             log.release()
         for directory in self._directories:
             directory.release()
-        self._directories.clear()
+        self._directories = ()
+
+
+def _unusable(path: Path, cause: OSError | CorruptData) -> UnusableDirectory:
+    if isinstance(cause, OSError):
+        what = f"{cause.strerror} ({cause.filename})" if cause.filename else str(cause.strerror)
+        return UnusableDirectory(
+            f"log directory {path} cannot be used: {what}; repair its disk and start again"
+        )
+    return UnusableDirectory(
+        f"log directory {path} cannot be used: {cause}; mend that, or move what is damaged away "
+        "if it is not needed, and start again"
+    )

@@ -96,3 +96,12 @@ def test_a_client_that_stays_connected_does_not_hold_up_the_stop() -> None:
     assert idle.recv(1) == b""
     idle.close()
     reader.socket.close()
+
+
+def test_the_directories_may_come_with_the_configuration(tmp_path: Path) -> None:
+    both = f"{tmp_path / 'a'},{tmp_path / 'b'}"
+    with Broker(config={"log.dirs": both}) as broker:
+        assert broker.data_dir == tmp_path / "a"
+        assert (tmp_path / "b" / "meta.properties").exists()
+    with pytest.raises(ConfigError, match="give one of the two"):
+        Broker(tmp_path / "c", config={"log.dirs": both})

@@ -6,15 +6,20 @@ import socket
 
 import pytest
 
+from barnabas import Broker
 from barnabas.broker.listeners import (
     Listener,
     advertised_endpoints,
     bind,
     configured_listeners,
     parse_listeners,
+    socket_options,
 )
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
+from barnabas.protocol.api import METADATA
+from barnabas.protocol.messages.metadata import MetadataRequest
+from tests.raw_client import RawClient
 
 
 def config(**properties: str) -> BrokerConfig:
@@ -104,3 +109,34 @@ def test_bad_advertised_listeners(advertised: str, says: str) -> None:
         advertised_endpoints(
             config(advertised_listeners=advertised), [Listener("PLAINTEXT", "", 9092)]
         )
+
+
+def test_each_listener_tells_its_own_address() -> None:
+    """ZK-2: whoever comes by the inner door is sent to the inner door."""
+    settings = {
+        "listeners": "INNER://127.0.0.1:0,OUTER://127.0.0.1:0",
+        "listener.security.protocol.map": "INNER:PLAINTEXT,OUTER:PLAINTEXT",
+        "advertised.listeners": "INNER://127.0.0.1:0,OUTER://outside.example:7777",
+        "inter.broker.listener.name": "INNER",
+    }
+    with Broker(config=settings) as broker:
+        assert broker._server is not None
+        inner, outer = (f"127.0.0.1:{each.port}" for each in broker._server.listeners)
+        with RawClient(inner) as client:
+            told = client.call(METADATA, 9, MetadataRequest(topics=[])).brokers[0]
+            assert f"{told.host}:{told.port}" == inner
+        with RawClient(outer) as client:
+            told = client.call(METADATA, 9, MetadataRequest(topics=[])).brokers[0]
+            assert (told.host, told.port) == ("outside.example", 7777)
+
+
+def test_buffer_sizes_are_set_only_where_they_are_configured() -> None:
+    assert socket_options(BrokerConfig({})) == []
+    sizes = {"socket.send.buffer.bytes": "65536", "socket.receive.buffer.bytes": "-1"}
+    assert socket_options(BrokerConfig(sizes)) == [(socket.SO_SNDBUF, 65536)]
+
+
+def test_the_inner_listener_has_to_be_one() -> None:
+    """UX-4"""
+    with pytest.raises(ConfigError, match="OTHER is not among the listeners"):
+        configured_listeners(config(inter_broker_listener_name="OTHER"))

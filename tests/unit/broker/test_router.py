@@ -11,8 +11,9 @@ import pytest
 from barnabas import Broker
 from barnabas.broker.authorization import REQUIRED
 from barnabas.broker.context import Context
-from barnabas.broker.router import Hold, Outcome
+from barnabas.broker.router import Hold, Outcome, Route
 from barnabas.protocol.api import API_VERSIONS, APIS, METADATA
+from barnabas.protocol.codec import prefix_decoder
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.raw_client import RawClient
@@ -115,7 +116,7 @@ def test_requests_carry_who_asks(node: Broker) -> None:
 def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> None:
     """What is awaited before an append must not be overtaken by the next one."""
     assert node._server is not None and node._loop is not None
-    handlers = node._server._routers[0]._handlers
+    routes = node._server._routers[0]._routes
     order: list[str] = []
     may_go_on = threading.Event()
 
@@ -132,7 +133,9 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
         order.append("next")
         return ApiVersionsResponse()
 
-    handlers[METADATA.key], handlers[API_VERSIONS.key] = hold, follow
+    routes.clear()
+    routes[METADATA.key, 9] = Route(METADATA, prefix_decoder(MetadataRequest, 9), hold)
+    routes[API_VERSIONS.key, 0] = Route(API_VERSIONS, prefix_decoder(ApiVersionsRequest, 0), follow)
     try:
         with (
             RawClient(node.bootstrap_servers) as client,
@@ -146,5 +149,5 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
             client.receive(METADATA, 9)
             client.receive(API_VERSIONS, 0)
     finally:
-        handlers.clear()
+        routes.clear()
     assert order == ["next", "held", "next"]

@@ -21,7 +21,7 @@ TOPIC_ID = bytes(range(16))
 
 
 def config(name: str, value: str, source: int) -> ConfigEntry:
-    return ConfigEntry(name, value, source, False, False, None)
+    return ConfigEntry(name, value, source, False, False, "string", (), None)
 
 
 ONE = TopicDescription("test", TOPIC_ID, False, (PartitionView(0, 0, 0, (0,), (0,), ()),))

@@ -26,7 +26,12 @@ def test_arguments_in_any_order_and_the_later_wins() -> None:
 
 
 def test_nothing_at_all_is_a_broker_with_defaults() -> None:
-    assert parse([]) == (None, {}, False)
+    assert parse([]) == (None, {}, False, False)
+
+
+def test_daemon_stands_where_kafka_has_it() -> None:
+    """UX-5: `kafka-server-start.sh -daemon server.properties`."""
+    assert parse(["-daemon", "server.properties"]) == ("server.properties", {}, False, True)
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,19 @@ import pytest
 
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.journal import JOURNAL_NAME, SNAPSHOT_NAME, Journal
+from barnabas.cluster.node_bytes import tree_to_bytes
 from barnabas.cluster.store import (
     BadVersion,
     Create,
     Delete,
+    MetadataError,
     OutcomeUnknown,
     SessionExpired,
     SessionState,
     Set,
     Znode,
 )
-from barnabas.errors import CorruptData
+from barnabas.errors import ConfigError, CorruptData
 
 
 def test_a_commit_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -45,11 +47,13 @@ def test_ephemeral_nodes_vanish_with_their_process(tmp_path: Path) -> None:
     """A broker that was killed is not in the way of its next life (ZK-2)."""
 
     async def killed() -> int:
-        store = EmbeddedStore.open(tmp_path)
+        journal = Journal(tmp_path)
+        store = EmbeddedStore(journal)
         await store.commit([Create("/ids"), Create("/ids/0", ephemeral=True)])
         node = await store.read("/ids/0")
         assert node is not None and node.owner == store.session_id != 0
-        return node.czxid  # and never closed
+        journal.close()  # but not the store: all that its end does is that the lock is gone
+        return node.czxid
 
     async def next_life(czxid: int) -> None:
         store = EmbeddedStore.open(tmp_path)
@@ -83,7 +87,7 @@ def test_a_torn_commit_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     first = asyncio.run(read())
     assert first[0] is not None and first[1] is None
     assert "cut 8 bytes" in caplog.text
-    second = asyncio.run(read_only(tmp_path, "/b"))
+    second = asyncio.run(read_back(tmp_path, "/b"))
     assert second is not None, "what is written after the cut is found"
 
 
@@ -102,11 +106,11 @@ def test_what_lay_behind_a_torn_commit_never_comes_back(tmp_path: Path) -> None:
     journal[ends[1] - 1] ^= 1
     (tmp_path / JOURNAL_NAME).write_bytes(journal)
     asyncio.run(write("d"))  # of the same length as the one that was torn
-    assert asyncio.run(read_only(tmp_path, "/d")) is not None
-    assert asyncio.run(read_only(tmp_path, "/c")) is None
+    assert asyncio.run(read_back(tmp_path, "/d")) is not None
+    assert asyncio.run(read_back(tmp_path, "/c")) is None
 
 
-async def read_only(directory: Path, path: str) -> Znode | None:
+async def read_back(directory: Path, path: str) -> Znode | None:
     store = EmbeddedStore.open(directory)
     try:
         return await store.read(path)
@@ -144,19 +148,21 @@ def test_the_journal_gives_way_to_a_snapshot(tmp_path: Path) -> None:
 
 def test_a_crash_between_snapshot_and_empty_journal_repeats_nothing(tmp_path: Path) -> None:
     async def write() -> bytes:
-        store = EmbeddedStore(Journal(tmp_path), snapshot_at_bytes=10)
+        own = Journal(tmp_path)
+        store = EmbeddedStore(own, snapshot_at_bytes=10)
         store._snapshot_at_bytes = 1 << 30
         await store.commit([Create("/a"), Create("/a/n", sequential=True)])
         await store.commit([Set("/a", b"1")])
         journal = (tmp_path / JOURNAL_NAME).read_bytes()
         store._snapshot_at_bytes = 0
         await store.commit([Set("/a", b"2")])
+        own.close()
         return journal
 
     old_journal = asyncio.run(write())
     assert (tmp_path / JOURNAL_NAME).stat().st_size == 0
     (tmp_path / JOURNAL_NAME).write_bytes(old_journal)
-    assert asyncio.run(read_only(tmp_path, "/a")) == Znode(b"2", 2, 1, 0, ("n0000000000",))
+    assert asyncio.run(read_back(tmp_path, "/a")) == Znode(b"2", 2, 1, 0, ("n0000000000",))
 
 
 def test_a_damaged_snapshot_is_an_error(tmp_path: Path) -> None:
@@ -180,6 +186,98 @@ def test_the_files_are_plain_ones(tmp_path: Path) -> None:
     assert all(path.is_file() for path in tmp_path.iterdir())
 
 
+def test_nobody_else_writes_the_same_tree(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        await store.commit([Create("/a")])
+        with pytest.raises(ConfigError, match="in use: stop the broker"):
+            EmbeddedStore.open(tmp_path)
+        await store.commit([Create("/b")])
+        await store.close()
+        again = EmbeddedStore.open(tmp_path)
+        assert await again.read("/b") is not None
+        await again.close()
+
+    asyncio.run(scenario())
+
+
+def test_reading_only_beside_the_broker_that_writes(tmp_path: Path) -> None:
+    """ZK-6: it sees what is on disk, changes nothing, and may not write."""
+
+    async def scenario() -> None:
+        store = EmbeddedStore(Journal(tmp_path), snapshot_at_bytes=300)
+        await store.commit([Create("/ids"), Create("/ids/0", b"here", ephemeral=True)])
+        for number in range(30):
+            await store.commit([Create(f"/n{number}", b"x" * 20)])
+            with (tmp_path / JOURNAL_NAME).open("ab") as file:
+                file.write(b"\0\0\1\0half of the next one")
+            before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+            reader = EmbeddedStore.open(tmp_path, read_only=True)
+            assert reader._tree.nodes.keys() == store._tree.nodes.keys()
+            node = await reader.read("/ids/0")
+            assert node is not None and node.data == b"here"
+            with pytest.raises(MetadataError, match="reading only"):
+                await reader.commit([Create("/x")])
+            await reader.close()
+            assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+            os.truncate(tmp_path / JOURNAL_NAME, len(before[tmp_path / JOURNAL_NAME]) - 24)
+        assert (tmp_path / SNAPSHOT_NAME).exists()
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_reader_misses_nothing_when_the_journal_gives_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The snapshot that it reads after the journal has at least what the journal had."""
+
+    async def scenario() -> None:
+        journal = Journal(tmp_path)
+        store = EmbeddedStore(journal)
+        await store.commit([Create("/a")])
+        read = Path.read_bytes
+
+        def read_and_be_overtaken(path: Path) -> bytes:
+            content = read(path)
+            if path.name == JOURNAL_NAME:
+                journal.replace(tree_to_bytes(store._tree))
+            return content
+
+        monkeypatch.setattr(Path, "read_bytes", read_and_be_overtaken)
+        for _ in range(2):  # the second time the journal is empty already
+            reader = EmbeddedStore.open(tmp_path, read_only=True)
+            assert await reader.read("/a") is not None
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_reading_only_where_there_is_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has no barnabas-metadata\.journal"):
+        EmbeddedStore.open(tmp_path, read_only=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_has_committed_and_gone_is_heard_of_all_the_same(tmp_path: Path) -> None:
+    """A client that hangs up while the disk is at work leaves no topic that nobody takes up."""
+
+    async def scenario() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        fired: list[str] = []
+        store.watch("/a", lambda: fired.append("a"))
+        commit = asyncio.ensure_future(store.commit([Create("/a")]))
+        await asyncio.sleep(0)
+        commit.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await commit
+        assert fired == ["a"]
+        assert await store.read("/a") is not None
+        await store.close()
+
+    asyncio.run(scenario())
+
+
 def test_watches_fire_once_and_only_for_what_changed() -> None:
     async def scenario() -> None:
         store = EmbeddedStore()
@@ -196,6 +294,18 @@ def test_watches_fire_once_and_only_for_what_changed() -> None:
         with pytest.raises(BadVersion):
             await store.commit([Set("/b", b"x", 9)])
         assert fired == ["a", "c"]
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_watch_that_is_set_again_and_again_is_one_watch() -> None:
+    async def scenario() -> None:
+        store = EmbeddedStore()
+        event = asyncio.Event()
+        for _ in range(3):
+            store.watch("/a", event.set)
+        assert len(store._watches["/a"]) == 1
         await store.close()
 
     asyncio.run(scenario())
@@ -237,8 +347,8 @@ def test_after_a_failed_write_nothing_is_promised_any_more(tmp_path: Path) -> No
         await store.close()
 
     asyncio.run(scenario())
-    assert asyncio.run(read_only(tmp_path, "/a")) is not None
-    assert asyncio.run(read_only(tmp_path, "/b")) is None
+    assert asyncio.run(read_back(tmp_path, "/a")) is not None
+    assert asyncio.run(read_back(tmp_path, "/b")) is None
 
 
 def test_a_closed_store_has_no_session() -> None:

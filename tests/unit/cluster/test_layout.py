@@ -185,3 +185,14 @@ def test_no_block_of_producer_ids_yet() -> None:
     assert layout.decode_producer_id_block(b"") is None
     block = ProducerIdBlock(3, 1000, 1999)
     assert layout.decode_producer_id_block(layout.encode_producer_id_block(block)) == block
+
+
+def test_a_reassignment_is_read_and_kept() -> None:
+    """KIP-455"""
+    data = (
+        b'{"partitions":{"0":[2,3,1]},"topic_id":"AAECAwQFBgcICQoLDA0ODw",'
+        b'"adding_replicas":{"0":[3]},"removing_replicas":{"0":[1]},"version":3}'
+    )
+    node = layout.decode_topic("t", data)
+    assert (node.adding, node.removing) == ({0: (3,)}, {0: (1,)})
+    assert layout.encode_topic_node(node) == data

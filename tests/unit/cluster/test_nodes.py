@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.cluster.node_bytes import tree_from_bytes, tree_to_bytes
 from barnabas.cluster.nodes import Tree
 from barnabas.cluster.store import (
     BadVersion,
@@ -92,6 +93,14 @@ def test_sequential_names_are_never_given_twice() -> None:
     _commit(tree, Delete("/q/n_0000000000"))
     made = _commit(tree, Create("/q/n_", sequential=True), Create("/q/n_", sequential=True))
     assert made == ["/q/n_0000000001", "/q/n_0000000002"]
+
+
+def test_a_sequence_runs_ahead_of_every_number_that_is_there() -> None:
+    """What came from another tree had been counted there."""
+    tree = _tree(Create("/q"), Create("/q/t-9999999999"), Create("/q/n_0000000041"))
+    assert _commit(tree, Create("/q/n_", sequential=True)) == ["/q/n_0000000042"]
+    again = tree_from_bytes(tree_to_bytes(tree))
+    assert _commit(again, Create("/q/n_", sequential=True)) == ["/q/n_0000000043"]
 
 
 def test_ephemeral_nodes_belong_to_their_session() -> None:

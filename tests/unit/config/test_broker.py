@@ -10,6 +10,7 @@ from barnabas.config import (
     BrokerConfig,
     LogConfig,
 )
+from barnabas.config.topic_keys import unusable
 from barnabas.errors import ConfigError
 
 
@@ -129,9 +130,18 @@ def test_what_topics_cannot_take_over_is_refused_by_the_name_that_was_set() -> N
 def test_a_bad_topic_config_is_refused() -> None:
     config = _config()
     with pytest.raises(ConfigError, match=r"retention\.mss is no topic config; did you mean ret"):
-        config.log_config({"retention.mss": "1"})
+        config.check_topic({"retention.mss": "1"})
     with pytest.raises(ConfigError, match=r"cleanup\.policy"):
-        config.log_config({"cleanup.policy": "forget"})
+        config.check_topic({"cleanup.policy": "forget"})
+
+
+def test_bad_topic_configs_that_are_stored_are_left_out() -> None:
+    """UX-4: by hand, or by another version; the topic is there with the others."""
+    stored = {"flush.ms": "7", "segment.bytes": "x", "no.such": "1"}
+    assert sorted(unusable(stored)) == ["no.such", "segment.bytes"]
+    assert _config().log_config(stored) == _config().log_config({"flush.ms": "7"})
+    contradiction = {"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "8"}
+    assert _config().log_config(contradiction) == _config().log_config()
 
 
 def test_log_config_has_a_field_for_each_topic_config_with_its_default() -> None:

@@ -46,6 +46,10 @@ def test_values_are_read_as_kafka_reads_them(kind: str, text: str, value: Config
         ("long", "1e6"),
         ("boolean", "yes"),
         ("double", "half"),
+        ("double", "1_0"),
+        ("double", "inf"),
+        ("double", "NaN"),
+        ("double", "1e999"),
     ],
 )
 def test_what_is_no_value_of_the_type_is_refused(kind: str, text: str) -> None:
@@ -83,3 +87,21 @@ def test_values_are_printed_as_kafka_prints_them() -> None:
     key = _key("string")
     printed = [key.text(value) for value in (True, False, None, ["a", "b"], -1, 0.5, "x")]
     assert printed == ["true", "false", None, "a,b", "-1", "0.5", "x"]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.5, "0.5"),
+        (1.0, "1.0"),
+        (0.0, "0.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (-12345678.5, "-1.23456785E7"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+    ],
+)
+def test_doubles_are_printed_as_java_prints_them(number: float, text: str) -> None:
+    assert _key("double").text(number) == text

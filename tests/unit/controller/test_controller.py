@@ -191,3 +191,89 @@ def test_a_wish_for_what_is_not_there_is_just_removed() -> None:
     assert first.operations == ()
     second = controller.replicas_deleted(["ghost"], ["/admin/delete_topics/ghost"])
     assert second.operations[1:] == (Delete("/admin/delete_topics/ghost"),)
+
+
+def test_growth_is_told_of_what_is_new_alone() -> None:
+    """TP-5: nobody is asked to lead again what he leads."""
+    old = _led("t", 0, 0, 1)
+    controller = _controller(old, live=(0, 1))
+    new = {1: PartitionImage.never_led((1, 0)), 2: PartitionImage.never_led((0,), latest_epoch=8)}
+    decision = controller.partitions_added([old._replace(partitions={**old.partitions, **new})])
+    assert [op.path for op in decision.operations] == [
+        "/controller_epoch",
+        "/brokers/topics/t/partitions/1",
+        "/brokers/topics/t/partitions/1/state",
+        "/brokers/topics/t/partitions/2",
+        "/brokers/topics/t/partitions/2/state",
+    ]
+    assert _sent(decision) == [
+        (0, "LeaderAndIsr"),
+        (1, "LeaderAndIsr"),
+        (0, "UpdateMetadata"),
+        (1, "UpdateMetadata"),
+    ]
+    told = [send.request for send in decision.requests[:2]]
+    assert [
+        [(each.topic_partition.partition, each.is_new) for each in request.partitions]
+        for request in told
+        if isinstance(request, LeaderAndIsr)
+    ] == [[(1, True), (2, False)], [(1, True)]]
+    partitions = decision.image.topics["t"].partitions
+    assert partitions[0] == old.partitions[0]
+    assert partitions[2].leader_epoch == 9, "above what its log has seen"
+
+
+def test_another_member_leads_when_a_directory_is_lost() -> None:
+    """RE-10: one of the ISR; the broker that lost it is not told to follow."""
+    controller = _controller(_led("t", 0, 0, 1), live=(0, 1))
+    decision = controller.replicas_offline(0, [TopicPartition("t", 0)])
+    state = StateNode(leader=1, leader_epoch=4, isr=(1,), controller_epoch=7)
+    assert decision.operations == (
+        Check("/controller_epoch", EPOCH_VERSION),
+        Set("/brokers/topics/t/partitions/0/state", layout.encode_state(state), 5),
+    )
+    assert _sent(decision) == [(1, "LeaderAndIsr"), (0, "UpdateMetadata"), (1, "UpdateMetadata")]
+    assert decision.image.topics["t"].partitions[0].offline_replicas == (0,)
+
+
+def test_a_follower_whose_directory_is_lost_leaves_the_isr() -> None:
+    controller = _controller(_led("t", 1, 0, 1), live=(0, 1))
+    decision = controller.replicas_offline(0, [TopicPartition("t", 0)])
+    partition = decision.image.topics["t"].partitions[0]
+    assert (partition.leader, partition.leader_epoch, partition.isr) == (1, 4, (1,))
+
+
+def test_the_last_member_is_waited_for() -> None:
+    controller = _controller(_led("t", 0, 0), live=(0, 1))
+    lost = [TopicPartition("t", 0)]
+    decision = controller.replicas_offline(0, lost)
+    partition = decision.image.topics["t"].partitions[0]
+    assert (partition.leader, partition.isr) == (NO_LEADER, (0,))
+    controller.apply(decision)
+    assert controller.replicas_offline(0, lost).operations == (), "once is enough"
+    assert controller.elected([]).operations == (), "its broker lives, and may not lead it"
+
+
+def test_a_replica_outside_of_the_isr_changes_no_state() -> None:
+    topic = _led("t", 0, 0)
+    partition = topic.partitions[0]._replace(replicas=(0, 1))
+    controller = _controller(topic._replace(partitions={0: partition}), live=(0, 1))
+    decision = controller.replicas_offline(1, [TopicPartition("t", 0), TopicPartition("u", 0)])
+    assert decision.operations == ()
+    assert decision.image.topics["t"].partitions[0].offline_replicas == (1,)
+    assert _sent(decision) == [(0, "UpdateMetadata"), (1, "UpdateMetadata")]
+
+
+def test_new_settings_are_told_to_everybody() -> None:
+    controller = _controller(_led("t", 0, 0), live=(0, 1))
+    decision = controller.configs_changed({"t": {"retention.ms": "9"}})
+    assert decision.operations == ()
+    assert _sent(decision) == [(0, "UpdateMetadata"), (1, "UpdateMetadata")]
+    assert decision.image.topics["t"].config == {"retention.ms": "9"}
+
+
+def test_deletion_is_begun_once() -> None:
+    """A wish that has to wait for a disk moves no epoch when it is seen again."""
+    controller = _controller(_led("t", 0, 0))
+    controller.apply(controller.deletions_wished(["t"]))
+    assert controller.deletions_wished(["t"]).operations == ()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.controller.placement import place
+from barnabas.controller.placement import place, place_more
 from barnabas.errors import InvalidPartitions, InvalidReplicationFactor
 
 
@@ -100,3 +100,60 @@ def test_replicas_spread(
     leaders = Counter(replicas[0] for replicas in placed.values())
     counts = [leaders[broker] for broker in racks]
     assert max(counts) - min(counts) <= 1, "leaders spread evenly"
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 30), st.none() | st.sampled_from(["a", "b", "c"]), min_size=1, max_size=9
+    ),
+    st.tuples(st.integers(1, 30), st.integers(1, 30)),
+    st.tuples(st.integers(0, 20), st.integers(0, 20)),
+    st.data(),
+)
+def test_growth_goes_on_where_the_topic_began(
+    racks: dict[int, str | None],
+    counts: tuple[int, int],
+    origin: tuple[int, int],
+    draw: st.DataObject,
+) -> None:
+    """TP-5, TP-7: leaders are those of a topic that had them all from the beginning."""
+    factor = draw.draw(st.integers(1, len(racks)))
+    first, added = counts
+    existing = place(racks, first, factor, *origin)
+    grown = place_more(racks, existing, first + added)
+    assert list(grown) == list(range(first, first + added))
+    for replicas in grown.values():
+        assert len(set(replicas)) == factor
+        assert set(replicas) <= set(racks)
+    if None in racks.values():  # the ring is that of the sorted ids
+        whole = place(racks, first + added, factor, *origin)
+        assert [grown[n][0] for n in grown] == [whole[n][0] for n in grown]
+        leaders = Counter(replicas[0] for replicas in (existing | grown).values())
+        counts_by_broker = [leaders[broker] for broker in racks]
+        assert max(counts_by_broker) - min(counts_by_broker) <= 1
+    elif len(set(racks.values())) >= factor:
+        for replicas in grown.values():
+            assert len({racks[broker] for broker in replicas}) == factor
+
+
+def test_growth_as_kafka_places_it() -> None:
+    """TP-7: the distance begins with the place of the first partition's first replica."""
+    existing = place(_brokers(5), 3, 3, 2, 0)
+    assert existing == {0: [2, 3, 4], 1: [3, 4, 0], 2: [4, 0, 1]}
+    assert place_more(_brokers(5), existing, 7) == {
+        3: [0, 3, 4],
+        4: [1, 4, 0],
+        5: [2, 1, 3],
+        6: [3, 2, 4],
+    }
+
+
+def test_growth_after_the_first_broker_has_gone() -> None:
+    """The next one in the ring takes its place, or the first of all."""
+    assert place_more(dict.fromkeys([1, 5, 9]), {0: [3]}, 3) == {1: [9], 2: [1]}
+    assert place_more(dict.fromkeys([1, 5, 9]), {0: [12]}, 3) == {1: [5], 2: [9]}
+
+
+def test_growth_with_too_few_brokers() -> None:
+    with pytest.raises(InvalidReplicationFactor):
+        place_more(_brokers(1), {0: [0, 1]}, 2)

@@ -52,16 +52,20 @@ class Peer:
         self, on_frame: FrameHandler, max_frame_bytes: int, memory: MemoryPool | None
     ) -> None:
         self.connection = Connection(
-            on_frame,
-            self._on_close,
-            max_frame_bytes=max_frame_bytes,
-            memory=memory,
-            pause_when_blocked=True,
+            self, max_frame_bytes=max_frame_bytes, memory=memory, pause_when_blocked=True
         )
+        self.frame_received = on_frame
+        self.wakes = 0
         self.closed: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 
-    def _on_close(self, connection: Connection, error: Exception | None) -> None:
-        assert not self.closed.done(), "on_close is called once"
+    def connection_opened(self, connection: Connection) -> None:
+        assert connection.peer_address[1] > 0, "the addresses are known"
+
+    def wake_ended(self, connection: Connection) -> None:
+        self.wakes += 1
+
+    def connection_closed(self, connection: Connection, error: Exception | None) -> None:
+        assert not self.closed.done(), "a connection closes once"
         self.closed.set_result(error)
 
 
@@ -283,6 +287,49 @@ def test_pause_holds_back_frames_already_received(run) -> None:
     assert got == [b"a", b"b", b"b"]
     assert 1 in seen and 2 in seen
     got.clear()
+
+
+def test_a_wake_up_ends_once_however_many_frames_it_brought(run) -> None:
+    """What is appended in one wake-up is written by one call; its answers leave by one."""
+
+    async def body() -> None:
+        events: list[object] = []
+
+        def on_frame(connection: Connection, data: memoryview) -> None:
+            events.append(bytes(data))
+            connection.write([b"answer"])
+
+        async with served(on_frame) as (client, peer):
+            peer.wake_ended = lambda connection: events.append(None)  # type: ignore[method-assign]
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(client, frame(b"a") + frame(b"b") + frame(b"c"))
+            assert await receive(client, 18) == b"answer" * 3
+            assert events == [b"a", b"b", b"c", None]
+
+    run(body())
+
+
+def test_a_pause_that_ends_with_the_wake_up_holds_no_frame_back(run) -> None:
+    async def body() -> None:
+        got: list[bytes] = []
+
+        def on_frame(connection: Connection, data: memoryview) -> None:
+            got.append(bytes(data))
+            connection.pause_reading()
+
+        async with served(on_frame) as (client, peer):
+            peer.wake_ended = (  # type: ignore[method-assign]
+                lambda connection: got and connection._paused and connection.resume_reading()
+            )
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(client, frame(b"a") + frame(b"b") + frame(b"c"))
+            for _ in range(500):
+                if len(got) == 3:
+                    break
+                await asyncio.sleep(0.01)
+            assert got == [b"a", b"b", b"c"]
+
+    run(body())
 
 
 def test_close_sends_what_was_written_first(run, tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ def test_defaults_are_the_connectors() -> None:
     assert not options.include_headers
     assert options.max_offsets_per_trigger is None
     assert options.max_trigger_delay_ms == 15 * 60_000
+    assert source_options(WEB, streaming=False).starting.offset == EARLIEST
+    assert source_options(WEB, streaming=True).starting.offset == LATEST, "what comes from now on"
 
 
 def test_names_are_case_insensitive_even_in_a_plain_dictionary() -> None:
@@ -96,6 +98,7 @@ def test_durations() -> None:
         ({**WEB, "kafka.isolation.level": "none"}, "kafka.isolation.level: 'none'"),
         ({**WEB, "kafka.bootstrap.servers": "nohost"}, "kafka.bootstrap.servers: 'nohost'"),
         ({**WEB, "kafka.auto.offset.reset": "latest"}, "use startingOffsets"),
+        ({**WEB, "provider": "barnabas", "owner": "me"}, "Use CREATE TEMPORARY VIEW"),
         ({**WEB, "kafka.security.protocol": "SSL"}, "security.protocol=SSL"),
         ({**WEB, "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger='0': expected a positive"),
         ({**WEB, "failOnDataLoss": "yes"}, "failOnDataLoss='yes': expected true or false"),

@@ -157,6 +157,15 @@ def test_messages_of_old_formats() -> None:
     assert [record.value for record in iterate_records(data)][4] == b"value-4"
 
 
-def old_message(offset: int, value: bytes) -> bytes:
-    checked = struct.pack(">bbqii", 1, 0, NOW_MS, -1, len(value)) + value
+def test_a_message_without_a_timestamp_has_a_type_of_its_own() -> None:
+    """Magic 0: the connector's table says -1 (NoTimestampType), not CreateTime."""
+    data = old_message(0, b"oldest", magic=0) + old_message(1, b"old")
+    columns = list(iterate_columns(data))
+    assert [each.timestamp_types.to_pylist() for each in columns] == [[-1], [0]]
+    assert columns[0].timestamps.cast("int64").to_pylist() == [-1000]
+
+
+def old_message(offset: int, value: bytes, magic: int = 1) -> bytes:
+    time = struct.pack(">q", NOW_MS) if magic else b""
+    checked = struct.pack(">bb", magic, 0) + time + struct.pack(">ii", -1, len(value)) + value
     return struct.pack(">qiI", offset, len(checked) + 4, zlib.crc32(checked)) + checked

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.config import LogConfig
+from barnabas.records.batch import TRANSACTIONAL
+from barnabas.records.crc32c import crc32c
 from barnabas.records.record import BatchBuilder, Record, iterate_records
 from barnabas.storage.files import Bytes, File, OsFiles
 from barnabas.storage.log import AppendResult, Log
@@ -26,16 +29,29 @@ def batch(
     step_ms: int = 0,
     producer: tuple[int, int, int] | None = None,
     codec: int = 0,
+    is_transactional: bool = False,
 ) -> bytearray:
     """What a client sends: `count` records of `size` bytes; producer is (id, epoch, sequence)."""
     builder = BatchBuilder(codec, *(producer or (-1, -1, -1)))
     for i in range(count):
         builder.append(timestamp + i * step_ms, None, bytes(size))
-    return bytearray(builder.build())
+    raw = bytearray(builder.build())
+    if is_transactional:
+        make_transactional(raw)
+    return raw
+
+
+def make_transactional(raw: bytearray) -> None:
+    """Mark a batch as part of a transaction."""
+    raw[22] |= TRANSACTIONAL
+    raw[17:21] = crc32c(memoryview(raw)[21:]).to_bytes(4, "big")
 
 
 def append(log: Log, records: bytearray, *, epoch: int = 0, now_ms: int = T0) -> AppendResult:
-    return log.append(memoryview(records), epoch, now_ms)
+    """One batch in one turn of the event loop: staged, then written."""
+    result = log.append(memoryview(records), epoch, now_ms)
+    log.write_staged()
+    return result
 
 
 def open_at(
@@ -67,7 +83,7 @@ class QuickFiles(OsFiles):
     __slots__ = ()
 
     def sync(self, path: Path) -> None:
-        assert path.exists()
+        path.stat()  # FileNotFoundError, as the real one
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
         super().write(path, data)
@@ -114,6 +130,7 @@ class WatchedFile:
         self._file = file
         self.acquire, self.release, self.fileno = file.acquire, file.release, file.fileno
         self.truncate, self.size = file.truncate, file.size
+        self.is_cached, self.warm = file.is_cached, file.warm
 
     def pread(self, size: int, position: int) -> bytes:
         data = self._file.pread(size, position)
@@ -127,3 +144,6 @@ class WatchedFile:
             raise OSError(28, "No space left on device")
         self._file.write(position, data)
         self._disk.written.append((self._name, position, len(data)))
+
+    def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
+        self.write(position, b"".join(buffers))

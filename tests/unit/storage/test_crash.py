@@ -7,6 +7,7 @@ more comes. Every n is tried, for a whole life of a store and for the recovery a
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.config import LogConfig
@@ -76,6 +77,7 @@ class _DyingFile:
         self._file = file
         self.acquire, self.release, self.fileno = file.acquire, file.release, file.fileno
         self.size, self.pread = file.size, file.pread
+        self.is_cached, self.warm = file.is_cached, file.warm
 
     def write(self, position: int, data: Bytes) -> None:
         self._disk._change()
@@ -83,6 +85,9 @@ class _DyingFile:
         self._file.write(position, memoryview(data)[:half])
         self._disk._change()
         self._file.write(position + half, memoryview(data)[half:])
+
+    def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
+        self.write(position, b"".join(buffers))
 
     def truncate(self, size: int) -> None:
         self._disk._change()

@@ -98,11 +98,21 @@ def test_the_first_epoch_waits_for_the_flush_and_later_ones_for_the_disk(tmp_pat
     epochs = LeaderEpochs(files, tmp_path)
     epochs.assign(0, 0)
     assert files.synced == []
-    epochs.flush()
+    epochs.sync(epochs.unsynced_version)
     assert files.synced == ["leader-epoch-checkpoint"]
-    epochs.flush()
+    assert epochs.unsynced_version == 0
     epochs.assign(1, 5)
     assert files.synced == ["leader-epoch-checkpoint", tmp_path.name]
     epochs.truncate_from_end(0)
     epochs.assign(2, 0)
     assert len(files.synced) == 2
+    assert epochs.unsynced_version > 0
+
+
+def test_what_changes_during_a_sync_is_not_taken_for_synced(tmp_path: Path) -> None:
+    epochs = LeaderEpochs(WatchedFiles(), tmp_path)
+    epochs.assign(0, 0)
+    taken = epochs.unsynced_version
+    epochs.assign(1, 5)
+    epochs.sync(taken)
+    assert epochs.unsynced_version > taken

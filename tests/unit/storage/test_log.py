@@ -90,7 +90,40 @@ def test_pr_6_a_repetition_is_answered_and_not_written(tmp_path: Path) -> None:
     assert append(log, batch(1, producer=(9, 0, 3))).base_offset == 4
 
 
-def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
+def test_a_turns_appends_are_one_write(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    log = open_at(tmp_path, SMALL, files=files)
+    sent = [batch(1, 20) for _ in range(5)]
+    results = [log.append(memoryview(each), 0, T0) for each in sent]
+    assert [each.base_offset for each in results] == [0, 1, 2, 3, 4]
+    assert (log.log_end_offset, log.has_staged, files.written) == (5, True, [])
+    log.write_staged()
+    size = sum(map(len, sent))
+    assert files.written == [(f"{0:020}.log", 0, size)]
+    assert (log.has_staged, log.size_bytes) == (False, size)
+    log.write_staged()
+    assert len(files.written) == 1
+    assert _offsets(read(log, 0)) == [0, 1, 2, 3, 4]
+
+
+def test_a_roll_and_a_reader_write_what_was_staged(tmp_path: Path) -> None:
+    log = open_at(tmp_path, SMALL)
+    for i in range(30):
+        log.append(memoryview(batch(1, 100, timestamp=T0 + i)), 0, T0)
+        if i % 3 == 2:
+            assert len(_offsets(read(log, 0))) == i + 1
+            assert not log.has_staged
+    log.append(memoryview(batch(1, 1, timestamp=T0 + 99)), 0, T0)
+    assert log.max_timestamp_offset() == (30, T0 + 99, 0)
+    log.append(memoryview(batch(1, 1, timestamp=T0 + 199)), 0, T0)
+    assert log.offset_for_timestamp(T0 + 199, 32) == (31, T0 + 199, 0)
+    log.append(memoryview(batch(1)), 0, T0)
+    log.close()
+    assert len(records(open_at(tmp_path, SMALL))) == 33
+
+
+def test_a_refused_write_is_the_end_of_the_log(tmp_path: Path) -> None:
+    """Memory and disk differ then; the next start finds what was acknowledged."""
     files = WatchedFiles()
     log = open_at(tmp_path, files=files)
     append(log, batch(2, producer=(9, 0, 0)))
@@ -98,10 +131,23 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path) -> None:
     files.room_bytes = 50
     with pytest.raises(OSError, match="No space left"):
         append(log, batch(4, producer=(9, 0, 2)))
-    assert (log.log_end_offset, log.size_bytes) == (2, before)
     files.room_bytes = None
+    assert log.is_failed
+    for action in (
+        lambda: append(log, batch(1, producer=(9, 0, 6))),
+        log.write_staged,
+        lambda: log.read(0, 1, 2),
+        lambda: log.offset_for_timestamp(0, 2),
+        log.flush,
+        log.take_flush,
+        log.close,
+    ):
+        with pytest.raises(OSError, match="refused an earlier write"):
+            action()
+    log.release()
+    log = open_at(tmp_path, start=CRASHED)
+    assert (log.log_end_offset, log.size_bytes) == (2, before)
     assert append(log, batch(1, producer=(9, 0, 2))).base_offset == 2
-    assert len(records(log)) == 3
     log.close()
     assert (tmp_path / f"{0:020}.log").stat().st_size == log.size_bytes
 
@@ -396,7 +442,7 @@ def test_after_a_failed_fsync_nothing_is_believed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Input/output"):
         log.flush()
     files.unsyncable = False
-    with pytest.raises(OSError, match="earlier fsync"):
+    with pytest.raises(OSError, match="refused an earlier write"):
         log.close()
     assert log.recovery_point == 0
     assert open_at(tmp_path, start=CRASHED).log_end_offset == 1

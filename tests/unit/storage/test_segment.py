@@ -17,9 +17,8 @@ def _filled(directory: Path, files: QuickFiles, count: int = 20) -> Segment:
     for i in range(count):
         records = batch(1, 10, timestamp=i)
         records[0:8] = (1000 + i).to_bytes(8, "big")
-        position = segment.size_bytes
-        segment.append(records, 1000 + i, 1000 + i, i)
-        segment.index_append(position, 1000 + i, interval_bytes=300)
+        segment.append(records, 1000 + i, 1000 + i, i, index_interval_bytes=300)
+        segment.write_staged()
     return segment
 
 

@@ -20,7 +20,7 @@ def _producers() -> Producers:
     producer.timestamp = 1700000000000
     producer.coordinator_epoch = 7
     producers = Producers()
-    producers.put(4000, producer)
+    producers.take_over({4000: producer})
     return producers
 
 

@@ -1,16 +1,23 @@
-"""CreateTopics (key 19): validated one by one, created by the controller, answered when led."""
+"""CreateTopics (key 19): the topics of a request in one go, each answered when it is led."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.context import Context
+from barnabas.broker.deadline import within
 from barnabas.broker.effective_config import topic_configs
 from barnabas.broker.router import Outcome
+from barnabas.cluster.image import TopicImage
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
+    InvalidConfig,
     InvalidReplicaAssignment,
     InvalidRequest,
     KafkaError,
+    RequestTimedOut,
+    TopicAlreadyExists,
     TopicAuthorizationFailed,
 )
 from barnabas.protocol.messages.create_topics import (
@@ -23,6 +30,7 @@ from barnabas.protocol.messages.create_topics import (
 
 _BROKER_DEFAULT = -1
 _TELLS_CONFIGS = 5  # KIP-525
+_KRAFTS_OWN = "__cluster_metadata"
 
 
 def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
@@ -30,58 +38,63 @@ def handle(context: Context, request: CreateTopicsRequest) -> Outcome:
 
 
 async def _create_all(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    names = [topic.name for topic in request.topics]
-    results = []
+    times = Counter(topic.name for topic in request.topics)
+    may_create_all = context.allowed_to(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    outcomes: list[TopicImage | NewTopic | KafkaError] = []
     for topic in request.topics:
         try:
-            if names.count(topic.name) > 1:
-                raise InvalidRequest(f"topic {topic.name} is listed more than once")
-            results.append(await _create(context, topic, request.validate_only))
+            if times[topic.name] > 1:
+                raise InvalidRequest("Found multiple entries for this topic.")
+            if topic.name == _KRAFTS_OWN or not (may_create_all or context.allowed(topic.name)):
+                raise TopicAuthorizationFailed("Authorization failed.")
+            outcomes.append(_wanted(context, topic))
         except KafkaError as error:
-            results.append(
-                CreatableTopicResult(
-                    name=topic.name,
-                    error_code=error.code,
-                    error_message=str(error),
-                    num_partitions=-1,
-                    replication_factor=-1,
-                    configs=[],
-                )
-            )
-    return CreateTopicsResponse(topics=results)
+            outcomes.append(error)
+    wanted = [each for each in outcomes if isinstance(each, NewTopic)]
+    if wanted:
+        made = iter(await _create(context, request, wanted))
+        outcomes = [next(made) if isinstance(each, NewTopic) else each for each in outcomes]
+    return CreateTopicsResponse(
+        topics=[
+            _result(context, topic, outcome)
+            for topic, outcome in zip(request.topics, outcomes, strict=True)
+        ]
+    )
 
 
 async def _create(
-    context: Context, topic: CreatableTopic, validate_only: bool
-) -> CreatableTopicResult:
-    if not (
-        context.allowed_to(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
-        or context.allowed(topic.name)
-    ):
-        raise TopicAuthorizationFailed(f"not allowed to create {topic.name}")
-    overrides = {entry.name: entry.value for entry in topic.configs if entry.value is not None}
+    context: Context, request: CreateTopicsRequest, wanted: list[NewTopic]
+) -> list[TopicImage | KafkaError]:
+    work = context.node.controller.create_topics(wanted, validate_only=request.validate_only)
+    if request.validate_only:
+        return await work
+    try:
+        outcomes = await within(request.timeout_ms, work)
+    except KafkaError as error:
+        return [error] * len(wanted)
+    if request.timeout_ms > 0:
+        return outcomes
+    # Kafka does not wait then, and so does not know: librdkafka counts on this very answer.
+    in_work = RequestTimedOut("begun; with a timeout of 0 nobody is told that it is done")
+    return [each if isinstance(each, KafkaError) else in_work for each in outcomes]
+
+
+def _wanted(context: Context, topic: CreatableTopic) -> NewTopic:
+    """The request's topic with the broker's defaults; refused in the order in which Kafka does."""
+    if topic.name in context.node.image.topics:
+        raise TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
+    nulls = [entry.name for entry in topic.configs if entry.value is None]
+    if nulls:
+        raise InvalidConfig(f"Null value not supported for topic configs: {','.join(nulls)}")
     config = context.node.config
-    wanted = NewTopic(
+    replication_factor = config.int("default.replication.factor")
+    return NewTopic(
         topic.name,
         partitions=_or_default(topic.num_partitions, config.int("num.partitions")),
-        replication_factor=_or_default(
-            topic.replication_factor, config.int("default.replication.factor")
-        ),
+        replication_factor=_or_default(topic.replication_factor, replication_factor),
         assignment=_assignment(topic),
-        configs=overrides,
+        configs={entry.name: entry.value for entry in topic.configs if entry.value is not None},
     )
-    created = await context.node.controller.create_topic(wanted, validate_only=validate_only)
-    first = created.partitions[0]
-    result = CreatableTopicResult(
-        name=topic.name,
-        topic_id=created.topic_id,
-        num_partitions=len(created.partitions),
-        replication_factor=len(first.replicas),
-        configs=None,
-    )
-    if context.version >= _TELLS_CONFIGS:
-        result.configs = _configs(context, overrides)
-    return result
 
 
 def _or_default(given: int, default: int) -> int:
@@ -93,7 +106,8 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
         return None
     if topic.num_partitions != _BROKER_DEFAULT or topic.replication_factor != _BROKER_DEFAULT:
         raise InvalidRequest(
-            "give either a replica assignment or a number of partitions and replicas, not both"
+            "Both numPartitions or replicationFactor and replicasAssignments were set. "
+            "Both cannot be used at the same time."
         )
     assignment = {each.partition_index: list(each.broker_ids) for each in topic.assignments}
     if sorted(assignment) != list(range(len(topic.assignments))):
@@ -103,7 +117,28 @@ def _assignment(topic: CreatableTopic) -> dict[int, list[int]] | None:
     return assignment
 
 
-def _configs(context: Context, overrides: dict[str, str]) -> list[CreatableTopicConfigs]:
+def _result(
+    context: Context, topic: CreatableTopic, outcome: TopicImage | NewTopic | KafkaError
+) -> CreatableTopicResult:
+    result = CreatableTopicResult(name=topic.name, error_message=None)
+    tells_configs = context.version >= _TELLS_CONFIGS
+    may_see = not tells_configs or context.allowed_to(
+        Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name
+    )
+    if not may_see:
+        result.topic_config_error_code = TopicAuthorizationFailed.code
+    if isinstance(outcome, KafkaError):
+        result.error_code, result.error_message = outcome.code, str(outcome)
+    elif isinstance(outcome, TopicImage):
+        result.topic_id = outcome.topic_id
+        if tells_configs and may_see:
+            result.num_partitions = len(outcome.partitions)
+            result.replication_factor = len(outcome.partitions[0].replicas)
+            result.configs = _configs(context, outcome)
+    return result
+
+
+def _configs(context: Context, topic: TopicImage) -> list[CreatableTopicConfigs]:
     """The new topic's effective configs, so that its creator need not ask (KIP-525)."""
     return [
         CreatableTopicConfigs(
@@ -113,5 +148,5 @@ def _configs(context: Context, overrides: dict[str, str]) -> list[CreatableTopic
             config_source=each.source,
             is_sensitive=each.key.is_sensitive,
         )
-        for each in topic_configs(context.node.config, overrides)
+        for each in topic_configs(context.node.config, topic.config)
     ]

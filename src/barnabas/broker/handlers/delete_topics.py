@@ -1,63 +1,117 @@
-"""DeleteTopics (key 20): by name, or by id from version 6 on (KIP-516)."""
+"""DeleteTopics (key 20): by name, or by id from version 6 on (KIP-516); all in one go.
+
+A result says what the request said: a topic that was asked for by name has no id in it.
+"""
 
 from __future__ import annotations
 
+from barnabas.broker.authorization import Operation, ResourceType
 from barnabas.broker.context import Context
+from barnabas.broker.deadline import within
 from barnabas.broker.router import Outcome
 from barnabas.errors import (
+    InvalidRequest,
     KafkaError,
+    RequestTimedOut,
     TopicAuthorizationFailed,
     TopicDeletionDisabled,
     UnknownTopicId,
+    UnknownTopicOrPartition,
 )
 from barnabas.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    DeleteTopicState,
 )
 
 _BY_NAME_OR_ID = 6
+_KNOWS_DISABLED = 3
 _NO_TOPIC_ID = bytes(16)
 
 
 def handle(context: Context, request: DeleteTopicsRequest) -> Outcome:
-    return _delete_all(context, request)
-
-
-async def _delete_all(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    wanted: list[tuple[str | None, bytes]]
     if context.version >= _BY_NAME_OR_ID:
-        wanted = [(state.name, state.topic_id) for state in request.topics]
+        wanted = request.topics
     else:
-        wanted = [(name, _NO_TOPIC_ID) for name in request.topic_names]
+        wanted = [DeleteTopicState(name=name) for name in request.topic_names]
+    refusal = _refusal(context, wanted)
+    if refusal is not None:
+        return DeleteTopicsResponse(
+            responses=[_result(each.name, each.topic_id, refusal) for each in wanted]
+        )
+    return _delete_all(context, wanted, request.timeout_ms)
+
+
+def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | None:
+    """Why none of them is deleted, if so."""
+    if not context.node.config.bool("delete.topic.enable"):
+        reason = "delete.topic.enable is false"
+        return (
+            TopicDeletionDisabled(reason)
+            if context.version >= _KNOWS_DISABLED
+            else InvalidRequest(reason)
+        )
+    if any(each.name is not None and each.topic_id != _NO_TOPIC_ID for each in wanted):
+        return InvalidRequest("Topic name and topic ID can not both be specified.")
+    return None
+
+
+async def _delete_all(
+    context: Context, wanted: list[DeleteTopicState], timeout_ms: int
+) -> DeleteTopicsResponse:
+    image = context.node.image
     results = []
-    for name, topic_id in wanted:
-        try:
-            results.append(await _delete(context, name, topic_id))
-        except KafkaError as error:
-            results.append(
-                DeletableTopicResult(
-                    name=name,
-                    topic_id=topic_id,
-                    error_code=error.code,
-                    error_message=str(error) or None,
-                )
-            )
+    deleted: dict[str, list[DeletableTopicResult]] = {}
+    for each in wanted:
+        is_by_id = each.topic_id != _NO_TOPIC_ID
+        name = image.topic_names.get(each.topic_id) if is_by_id else each.name
+        result = _result(name, each.topic_id, _why_not(context, name, is_by_id=is_by_id))
+        if result.error_code == 0:
+            assert name is not None
+            deleted.setdefault(name, []).append(result)
+        elif is_by_id and not _may_see(context, name):
+            result.name = None  # an id is no secret, a name is
+        results.append(result)
+    if deleted:
+        outcomes = await _delete(context, list(deleted), timeout_ms)
+        for same, outcome in zip(deleted.values(), outcomes, strict=True):
+            for result in same:
+                _tell(result, outcome)
     return DeleteTopicsResponse(responses=results)
 
 
-async def _delete(context: Context, name: str | None, topic_id: bytes) -> DeletableTopicResult:
-    image = context.node.image
+def _why_not(context: Context, name: str | None, *, is_by_id: bool) -> KafkaError | None:
     if name is None:
-        name = image.topic_names.get(topic_id)
-        if name is None:
-            raise UnknownTopicId("no topic has this id")
+        return UnknownTopicId() if is_by_id else UnknownTopicOrPartition()
     if not context.allowed(name):
-        raise TopicAuthorizationFailed(f"not allowed to delete {name}")
-    if not context.node.config.bool("delete.topic.enable"):
-        raise TopicDeletionDisabled("delete.topic.enable is false")
-    topic = image.topics.get(name)
-    await context.node.controller.delete_topic(name)
-    return DeletableTopicResult(
-        name=name, topic_id=topic.topic_id if topic is not None else _NO_TOPIC_ID
-    )
+        return TopicAuthorizationFailed(f"not allowed to delete {name}")
+    if name not in context.node.image.topics:
+        return UnknownTopicOrPartition()
+    return None
+
+
+def _may_see(context: Context, name: str | None) -> bool:
+    return name is not None and context.allowed_to(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[KafkaError | None]:
+    try:
+        outcomes = await within(timeout_ms, context.node.controller.delete_topics(names))
+    except KafkaError as error:
+        return [error] * len(names)
+    if timeout_ms > 0:
+        return outcomes
+    in_work = RequestTimedOut("begun; with a timeout of 0 nobody is told that it is done")
+    return [outcome or in_work for outcome in outcomes]
+
+
+def _result(name: str | None, topic_id: bytes, error: KafkaError | None) -> DeletableTopicResult:
+    result = DeletableTopicResult(name=name, topic_id=topic_id)
+    _tell(result, error)
+    return result
+
+
+def _tell(result: DeletableTopicResult, error: KafkaError | None) -> None:
+    if error is not None:
+        result.error_code, result.error_message = error.code, str(error)

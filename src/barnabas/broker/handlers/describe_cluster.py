@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from barnabas.broker.authorization import CLUSTER_NAME, ResourceType
+from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.context import Context
 from barnabas.errors import UnsupportedEndpointType
 from barnabas.protocol.messages.describe_cluster import (
@@ -29,6 +31,12 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
                 broker_id=broker.broker_id, host=host, port=port, rack=broker.rack
             )
         )
-    return DescribeClusterResponse(
+    response = DescribeClusterResponse(
         cluster_id=image.cluster_id or "", controller_id=image.controller_id, brokers=brokers
     )
+    if request.include_cluster_authorized_operations:
+        operations = 0
+        if context.allowed(CLUSTER_NAME):
+            operations = authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
+        response.cluster_authorized_operations = operations
+    return response

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.context import Context
-from barnabas.broker.effective_config import Effective, Source, broker_configs, topic_configs
+from barnabas.broker.effective_config import (
+    Effective,
+    Source,
+    broker_configs,
+    cluster_configs,
+    topic_configs,
+)
+from barnabas.controller.topics import check_topic_name
 from barnabas.errors import (
+    ClusterAuthorizationFailed,
     InvalidRequest,
     KafkaError,
     TopicAuthorizationFailed,
@@ -16,11 +25,13 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+    DescribeConfigsSynonym,
 )
 
 _TOPIC, _BROKER = 2, 4
 _TELLS_SOURCE = 1  # before, only whether it is the default
 _TYPES = {
+    "unknown": 0,
     "boolean": 1,
     "string": 2,
     "int": 3,
@@ -40,47 +51,65 @@ def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigs
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         try:
-            result.configs = _describe(context, request, resource)
+            effective = _effective(context, resource)
         except KafkaError as error:
             result.error_code = error.code
             result.error_message = str(error)
+        else:
+            wanted = frozenset(resource.configuration_keys or ())  # none wanted: all
+            result.configs = [
+                _told(context, request, each)
+                for each in effective
+                if not wanted or each.key.name in wanted
+            ]
         results.append(result)
     return DescribeConfigsResponse(results=results)
 
 
-def _describe(
-    context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
-) -> list[DescribeConfigsResourceResult]:
-    wanted = resource.configuration_keys
-    return [
-        DescribeConfigsResourceResult(
-            name=each.key.name,
-            value=each.value,
-            read_only=resource.resource_type != _TOPIC,
-            config_source=each.source,
-            is_default=context.version < _TELLS_SOURCE and each.source is Source.DEFAULT,
-            is_sensitive=each.key.is_sensitive,
-            synonyms=[],
-            config_type=_TYPES[each.key.type],
-            documentation=each.key.doc if request.include_documentation else None,
-        )
-        for each in _effective(context, resource)
-        if wanted is None or each.key.name in wanted
-    ]
+def _told(
+    context: Context, request: DescribeConfigsRequest, config: Effective
+) -> DescribeConfigsResourceResult:
+    result = DescribeConfigsResourceResult(
+        name=config.key.name,
+        value=config.value,
+        read_only=config.is_read_only,
+        config_source=config.source,
+        is_default=context.version < _TELLS_SOURCE and config.source is Source.DEFAULT,
+        is_sensitive=config.key.is_sensitive,
+        config_type=_TYPES[config.key.type],
+        documentation=config.key.doc if request.include_documentation else None,
+    )
+    if request.include_synonyms:
+        result.synonyms = [
+            DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
+            for each in config.synonyms
+        ]
+    return result
 
 
 def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effective]:
-    """The configs of a topic or of this broker; a KafkaError where there are none to tell."""
+    """The configs of a topic, of this broker or of all; a KafkaError where there are none."""
     node, name = context.node, resource.resource_name
     if resource.resource_type == _TOPIC:
         if not context.allowed(name):
             raise TopicAuthorizationFailed(f"not allowed to describe the configs of {name}")
+        check_topic_name(name)
         topic = node.image.topics.get(name)
         if topic is None:
             raise UnknownTopicOrPartition(f"topic {name} does not exist")
         return topic_configs(node.config, topic.config)
-    if resource.resource_type == _BROKER:
-        if name not in ("", str(node.broker_id)):
-            raise InvalidRequest(f"this is broker {node.broker_id}: ask broker {name!r} itself")
-        return broker_configs(node.config)
-    raise InvalidRequest(f"resource type {resource.resource_type} has no configs here")
+    if resource.resource_type != _BROKER:
+        raise InvalidRequest(
+            f"resource type {resource.resource_type} has no configs here: topics (2) have, and "
+            "brokers (4)"
+        )
+    if not context.allowed_to(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise ClusterAuthorizationFailed("not allowed to describe the configs of brokers")
+    if not name:
+        return cluster_configs(node.config)
+    if name != str(node.broker_id):
+        raise InvalidRequest(
+            f"this is broker {node.broker_id}: ask broker {name!r} itself, or give no id for what "
+            "is set for all brokers"
+        )
+    return broker_configs(node.config)

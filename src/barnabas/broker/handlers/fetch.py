@@ -1,161 +1,183 @@
 """Fetch (key 1): whole batches below the high watermark, by `sendfile`, with a long poll.
 
-Stage one reads. If that gave less than `min_bytes` and nothing failed, the fetch is parked at its
-partitions and reads once more when enough has come or `max_wait_ms` is over. Fetch sessions are
-declined (session id 0), which every client accepts; incremental sessions come with a later
-version.
+    read what is wanted (in a session: what changed) --+-- enough, or an error --> answer
+                    ^                                  |
+                    +---- bytes, or time is over ------+-- else park
+
+The first read is stage one. An answer whose bytes are not in the page cache is warmed in a thread
+first: `sendfile` would read the disk on the event loop, and keep everybody else waiting.
 """
 
 from __future__ import annotations
 
-import logging
-from typing import NamedTuple
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, cast
 
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.fetch_pass import TOPIC_IDS, FetchPass
 from barnabas.broker.parked_fetch import ParkedFetch
-from barnabas.broker.replica import Replica
-from barnabas.broker.router import Outcome
-from barnabas.errors import (
-    CorruptData,
-    FetchSessionIdNotFound,
-    KafkaError,
-    KafkaStorageError,
-    TopicAuthorizationFailed,
-    UnknownTopicId,
-    UnsupportedVersion,
-)
-from barnabas.protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
-from barnabas.types import FileSlice, TopicPartition
+from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.replication.fetch_session import FetchSession
+from barnabas.storage.files import File
+from barnabas.types import FileSlice
 
-_log = logging.getLogger(__name__)
+Later = Coroutine[Any, Any, FetchResponse]
 
-_OLDEST = 4  # below, records would have to be converted down, which nobody does any more
-_TOPIC_IDS = 13
-_NEW_SESSION_EPOCHS = (0, -1)
-
-
-class _Answer(NamedTuple):
-    """What one pass over the partitions found."""
-
-    response: FetchResponse
-    size_bytes: int
-    has_error: bool
-    replicas: list[Replica]
+_NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
+_REPLICA_STATE = 15
 
 
 def handle(context: Context, request: FetchRequest) -> Outcome:
-    if request.session_id != 0 and request.session_epoch not in _NEW_SESSION_EPOCHS:
-        return FetchResponse(error_code=FetchSessionIdNotFound.code)
-    answer = _read_all(context, request)
-    if (
-        answer.has_error
-        or answer.size_bytes >= request.min_bytes
-        or request.max_wait_ms <= 0
-        or not answer.replicas
-    ):
-        return answer.response
-    _release(answer.response)
-    parked = ParkedFetch(answer.replicas, request.min_bytes - answer.size_bytes)
-    return _wait(context, request, parked)
+    try:
+        return _Fetch(context, request).begin()
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)  # of the session
 
 
-async def _wait(context: Context, request: FetchRequest, parked: ParkedFetch) -> FetchResponse:
-    await parked.wait(request.max_wait_ms)
-    return _read_all(context, request).response
+class _Fetch:
+    """One request on its way."""
 
+    __slots__ = ("_context", "_epoch", "_max_bytes", "_min_bytes", "_request", "_session")
 
-def _release(response: FetchResponse) -> None:
-    """Give back the slices of an answer that is not sent: it is read again later."""
-    for topic in response.responses:
-        for partition in topic.partitions:
-            if isinstance(partition.records, list):
-                for part in partition.records:
-                    if isinstance(part, FileSlice):
-                        part.release()
-
-
-def _read_all(context: Context, request: FetchRequest) -> _Answer:
-    left_bytes = request.max_bytes
-    size_bytes = 0
-    has_error = False
-    replicas: list[Replica] = []
-    responses = []
-    for topic in request.topics:
-        partitions = []
-        for wanted in topic.partitions:
-            try:
-                replica = _replica(context, topic, wanted)
-                # A first batch larger than every limit is returned all the same, or its reader
-                # would never get past it (KIP-74).
-                slices = replica.read(
-                    wanted.fetch_offset,
-                    min(left_bytes, wanted.partition_max_bytes),
-                    at_least_one_batch=size_bytes == 0,
-                )
-            except KafkaError as error:
-                has_error = True
-                partitions.append(_failed(wanted.partition, error))
-                continue
-            except (OSError, CorruptData) as error:
-                _log.error("read of %s-%d failed: %s", topic.topic, wanted.partition, error)
-                has_error = True
-                partitions.append(_failed(wanted.partition, KafkaStorageError(str(error))))
-                continue
-            found_bytes = sum(part.size for part in slices)
-            size_bytes += found_bytes
-            left_bytes = max(0, left_bytes - found_bytes)
-            replicas.append(replica)
-            partitions.append(_found(replica, slices))
-        responses.append(
-            FetchableTopicResponse(
-                topic=topic.topic, topic_id=topic.topic_id, partitions=partitions
-            )
+    def __init__(self, context: Context, request: FetchRequest) -> None:
+        """Raises what is wrong with the request's session."""
+        self._context = context
+        self._request = request
+        self._max_bytes = min(request.max_bytes, context.node.config.int("fetch.max.bytes"))
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        self._session: FetchSession | None = None
+        self._epoch = request.session_epoch
+        sessions = context.node.fetch_sessions
+        if self._epoch in (_NEW_SESSION_EPOCH, _NO_SESSION_EPOCH):
+            if request.session_id:
+                sessions.close(request.session_id)
+            return
+        session = sessions.resume(
+            request, context.version >= TOPIC_IDS, context.node.clock.now_ms()
         )
-    return _Answer(FetchResponse(responses=responses), size_bytes, has_error, replicas)
+        if session is not None:
+            session.read_at(request.isolation_level)
+            self._session = session
+            self._epoch = session.epoch
+
+    def begin(self) -> FetchResponse | Later:
+        """Stage one: the answer if there is one now."""
+        found = self._read()
+        if (
+            self._is_enough(found)
+            or self._request.max_wait_ms <= 0
+            or not (self._session or found.replicas)
+        ):
+            return self._answer(found)
+        return self._wait(found, self._park(found))
+
+    def _read(self) -> FetchPass:
+        found = FetchPass(self._context, self._request, self._max_bytes)
+        if self._session is not None:
+            found.read_changed(self._session)
+        else:
+            found.read_all(self._request.topics)
+        return found
+
+    def _is_enough(self, found: FetchPass) -> bool:
+        return found.has_error or found.size_bytes >= self._min_bytes
+
+    def _park(self, found: FetchPass) -> ParkedFetch:
+        parked = ParkedFetch(self._min_bytes - found.size_bytes)
+        found.release()  # it is read again later
+        if self._session is not None:
+            self._session.waiter = parked
+        else:
+            for replica in found.replicas:
+                replica.park(parked)
+        return parked
+
+    async def _wait(self, found: FetchPass, parked: ParkedFetch) -> FetchResponse:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._request.max_wait_ms / 1000
+        while True:
+            try:
+                await parked.wait(until)
+            finally:
+                self._unpark(found, parked)
+            found = self._read()
+            # Less than was told is there if it is not committed yet, or beyond a partition's limit.
+            if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
+                break
+            parked = self._park(found)
+        answer = self._answer(found)
+        return answer if isinstance(answer, FetchResponse) else await answer
+
+    def _unpark(self, found: FetchPass, parked: ParkedFetch) -> None:
+        if self._session is None:
+            for replica in found.replicas:
+                replica.unpark(parked)
+        elif self._session.waiter is parked:
+            self._session.waiter = None
+
+    def _is_overtaken(self) -> bool:
+        """Whether the session has had its next request while this one waited, or has ended."""
+        session = self._session
+        return session is not None and (session.epoch != self._epoch or session.is_closed)
+
+    def _answer(self, found: FetchPass) -> FetchResponse | Later:
+        session = self._session
+        if session is not None and session.epoch != self._epoch:
+            found.release()
+            return FetchResponse(
+                error_code=InvalidFetchSessionEpoch.code, session_id=session.session_id
+            )
+        if self._epoch == _NEW_SESSION_EPOCH:
+            session = self._open_session()
+        cold = [part for _, part in found.slices() if not _is_cached(part)]
+        response = found.response(session)
+        return self._warmed(found, response, cold) if cold else response
+
+    def _open_session(self) -> FetchSession | None:
+        context, request = self._context, self._request
+        follower = (
+            request.replica_state.replica_id
+            if context.version >= _REPLICA_STATE
+            else request.replica_id
+        )
+        session = context.node.fetch_sessions.open(
+            request.topics, context.version >= TOPIC_IDS, follower >= 0, context.node.clock.now_ms()
+        )
+        if session is not None:
+            session.read_at(request.isolation_level)
+        return session
+
+    async def _warmed(
+        self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
+    ) -> FetchResponse:
+        """The answer when its bytes are in the page cache; the thread reads no more than those."""
+        reading = asyncio.get_running_loop().run_in_executor(None, _warm, cold)
+        try:
+            await asyncio.shield(reading)
+        except OSError as error:
+            found.disk_failed(error)
+        except asyncio.CancelledError:
+            # The files must stay open under the thread.
+            reading.add_done_callback(lambda done: _forget(done, found))
+            raise
+        return response
 
 
-def _replica(context: Context, topic: FetchTopic, wanted: FetchPartition) -> Replica:
-    """The leader's replica that may answer, or the KafkaError that is the answer."""
-    name = topic.topic
-    if context.version >= _TOPIC_IDS:
-        known = context.node.image.topic_names.get(topic.topic_id)
-        if known is None:
-            raise UnknownTopicId("no topic has this id (deleted, or not yet known here)")
-        name = known
-    if context.version < _OLDEST:
-        raise UnsupportedVersion(f"Fetch version {context.version} cannot carry record batches")
-    if not context.allowed(name):
-        raise TopicAuthorizationFailed(f"not allowed to read {name}")
-    replica = context.node.replicas.leader_of(TopicPartition(name, wanted.partition))
-    replica.partition.check_leader_epoch(wanted.current_leader_epoch)
-    return replica
+def _is_cached(part: FileSlice) -> bool:
+    try:
+        return cast(File, part.file).is_cached(part.position, part.size)
+    except OSError:
+        return False  # the thread will meet it again, and its failure is dealt with
 
 
-def _found(replica: Replica, slices: list[FileSlice]) -> PartitionData:
-    return PartitionData(
-        partition_index=replica.topic_partition.partition,
-        high_watermark=replica.high_watermark,
-        last_stable_offset=replica.high_watermark,
-        log_start_offset=replica.log.log_start_offset,
-        aborted_transactions=None,
-        records=list(slices),
-    )
+def _warm(cold: list[FileSlice]) -> None:
+    for part in cold:
+        cast(File, part.file).warm(part.position, part.size)
 
 
-def _failed(partition: int, error: KafkaError) -> PartitionData:
-    return PartitionData(
-        partition_index=partition,
-        error_code=error.code,
-        high_watermark=-1,
-        last_stable_offset=-1,
-        log_start_offset=-1,
-        aborted_transactions=None,
-        records=b"",
-    )
+def _forget(done: asyncio.Future[None], found: FetchPass) -> None:
+    done.exception()  # looked at, so that nobody warns of it: there is no one left to tell
+    found.release()

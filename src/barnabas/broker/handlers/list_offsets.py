@@ -1,10 +1,29 @@
-"""ListOffsets (key 2): the offset that a timestamp, or one of the special ones, stands for."""
+"""ListOffsets (key 2): the offset that a timestamp, or one of the special ones, stands for.
+
+    -1  latest                  the first offset that the asker cannot read
+    -2  earliest                where the log begins
+    -3  largest timestamp       from version 7 on (KIP-734)
+    -4  earliest on this disk   from version 8 on (KIP-405); here the same as -2
+    -5  latest in tiered storage    from version 9 on (KIP-1005); here there is none
+
+What a client may read ends at the high watermark, or at the last stable offset if it wants only
+what is committed; a follower may read everything.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from barnabas.broker.context import Context
 from barnabas.broker.replica import Replica
-from barnabas.errors import CorruptData, KafkaError, KafkaStorageError, TopicAuthorizationFailed
+from barnabas.errors import (
+    CorruptData,
+    InvalidRequest,
+    KafkaError,
+    KafkaStorageError,
+    TopicAuthorizationFailed,
+    UnsupportedVersion,
+)
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -14,67 +33,119 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.types import TopicPartition
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
-_OLD_STYLE = 0  # version 0 lists segment base offsets; asked by nobody but the oldest clients
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
+_FIRST_VERSION_OF = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+}
+_OLD_STYLE = 0  # version 0 lists segments; asked by nobody but the oldest clients
 _TELLS_EPOCH = 4
+_CONSUMER = -1  # replica id
+_READ_COMMITTED = 1
 NO_EPOCH = -1
 
 Found = tuple[int, int, int]  # offset, timestamp, leader epoch
-_NONE: Found = (-1, -1, -1)
+_NONE: Found = (-1, -1, NO_EPOCH)
 
 
 def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[_list(context, topic.name, wanted) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
+    times = Counter(
+        (topic.name, wanted.partition_index)
+        for topic in request.topics
+        for wanted in topic.partitions
     )
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for wanted in topic.partitions:
+            name = TopicPartition(topic.name, wanted.partition_index)
+            try:
+                if times[name] > 1:
+                    raise InvalidRequest(f"{name} is listed more than once")
+                partitions.append(_answer(context, request, name, wanted))
+            except (KafkaError, OSError, CorruptData) as error:
+                row = error if isinstance(error, KafkaError) else KafkaStorageError(str(error))
+                failed = ListOffsetsPartitionResponse(
+                    partition_index=wanted.partition_index, error_code=row.code
+                )
+                partitions.append(failed)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return ListOffsetsResponse(topics=topics)
 
 
-def _list(
-    context: Context, topic: str, wanted: ListOffsetsPartition
+def _answer(
+    context: Context,
+    request: ListOffsetsRequest,
+    name: TopicPartition,
+    wanted: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
-    try:
-        if not context.allowed(topic):
-            raise TopicAuthorizationFailed(f"not allowed to describe {topic}")
-        replica = context.node.replicas.leader_of(TopicPartition(topic, wanted.partition_index))
-        replica.partition.check_leader_epoch(wanted.current_leader_epoch)
-        offset, timestamp, leader_epoch = _find(replica, wanted.timestamp)
-    except (KafkaError, OSError, CorruptData) as error:
-        row = error if isinstance(error, KafkaError) else KafkaStorageError(str(error))
-        return ListOffsetsPartitionResponse(
-            partition_index=wanted.partition_index,
-            error_code=row.code,
-            timestamp=-1,
-            offset=-1,
-            leader_epoch=-1,
-        )
+    if not context.allowed(name.topic):
+        raise TopicAuthorizationFailed(f"not allowed to describe {name.topic}")
+    timestamp = wanted.timestamp
+    is_special = timestamp < 0 and context.version != _OLD_STYLE
+    if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
+        raise UnsupportedVersion(f"timestamp {timestamp} in version {context.version}")
+    replica = context.node.replicas.leader_of(name)
+    replica.partition.check_leader_epoch(wanted.current_leader_epoch)
+    end_offset = _end_offset(replica, request)
+    result = ListOffsetsPartitionResponse(partition_index=name.partition)
     if context.version == _OLD_STYLE:
-        return ListOffsetsPartitionResponse(
-            partition_index=wanted.partition_index,
-            old_style_offsets=[offset] if offset >= 0 else [],
-        )
-    return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index,
-        timestamp=timestamp,
-        offset=offset,
-        leader_epoch=leader_epoch if context.version >= _TELLS_EPOCH else NO_EPOCH,
-    )
+        found = _segment_offsets(replica, timestamp, end_offset, context.node.clock.now_ms())
+        result.old_style_offsets = found[: max(0, wanted.max_num_offsets)]
+        return result
+    result.offset, result.timestamp, leader_epoch = _find(replica, timestamp, end_offset)
+    if context.version >= _TELLS_EPOCH:
+        result.leader_epoch = leader_epoch
+    return result
 
 
-def _find(replica: Replica, timestamp: int) -> Found:
+def _end_offset(replica: Replica, request: ListOffsetsRequest) -> int:
+    """The first offset that the asker cannot read."""
+    if request.replica_id != _CONSUMER:
+        return replica.log.log_end_offset
+    if request.isolation_level == _READ_COMMITTED:
+        return replica.last_stable_offset
+    return replica.high_watermark
+
+
+def _find(replica: Replica, timestamp: int, end_offset: int) -> Found:
     """The answer for one timestamp; (-1, -1, -1) when no record is that young."""
     log = replica.log
     if timestamp == LATEST:
-        return replica.high_watermark, -1, replica.partition.leader_epoch
+        return end_offset, -1, replica.partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         return start, -1, log.epochs.epoch_at(start)
+    if timestamp == LATEST_TIERED:
+        return _NONE
     if timestamp == MAX_TIMESTAMP:
-        return log.max_timestamp_offset() or _NONE
-    return log.offset_for_timestamp(timestamp, replica.high_watermark) or _NONE
+        newest = log.max_timestamp_offset()
+        return newest if newest is not None and newest.offset < end_offset else _NONE
+    return log.offset_for_timestamp(timestamp, end_offset) or _NONE
+
+
+def _segment_offsets(replica: Replica, timestamp: int, end_offset: int, now_ms: int) -> list[int]:
+    """Where segments begin that are not younger than the timestamp, the newest first.
+
+    The log's end counts as one that begins now. A segment is as old as its youngest record.
+    """
+    log = replica.log
+    begins = [
+        (max(segment.base_offset, log.log_start_offset), segment.max_timestamp)
+        for segment in log.segments
+    ]
+    if log.segments[-1].size_bytes:
+        begins.append((log.log_end_offset, now_ms))
+    if timestamp == EARLIEST:
+        begins = begins[:1]
+    elif timestamp != LATEST:
+        while begins and begins[-1][1] > timestamp:
+            begins.pop()
+    offsets = [offset for offset, _ in reversed(begins)]
+    if offsets and offsets[0] > end_offset:
+        offsets = [end_offset, *(offset for offset in offsets if offset <= end_offset)]
+    return offsets

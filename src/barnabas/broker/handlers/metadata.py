@@ -1,23 +1,30 @@
 """Metadata (key 3): brokers, topics, and who leads what; also how topics come to be by being asked.
 
-Answered from the image that UpdateMetadata made, never from the store. A topic that is created on
-the way (TP-6) is in the answer at once, with its leaders, so no client has to ask again.
+Answered from the image that UpdateMetadata made, never from the store. Topics that are created on
+the way (TP-6) are in the answer at once, with their leaders, so no client has to ask again; all
+that one request lacks is created together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.broker.authorization import Operation, ResourceType
+from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.context import Context
+from barnabas.broker.deadline import within
 from barnabas.broker.router import Outcome
-from barnabas.cluster.image import TopicImage
+from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.controller.topics import NewTopic, check_topic_name
 from barnabas.errors import (
+    NONE,
+    InvalidRequest,
     InvalidTopic,
     KafkaError,
     LeaderNotAvailable,
+    ListenerNotFound,
+    RequestTimedOut,
     TopicAlreadyExists,
     TopicAuthorizationFailed,
     UnknownTopicId,
@@ -33,55 +40,87 @@ from barnabas.protocol.messages.metadata import (
 )
 
 _NO_TOPIC_ID = bytes(16)
+_NO_LEADER = -1
 _NULL_MEANS_ALL = 1  # version 0 says "all topics" by an empty list, later ones by null
 _ALLOWS_AUTO_CREATION = 4
+_TELLS_LISTENERS = 6  # whose lack is LEADER_NOT_AVAILABLE in older versions
+_ASKS_BY_ID = 12  # 10 and 11 have the field, and no broker that understood it
+_CREATION_MS = 5000  # how long a client that merely asks waits for a slow disk
+
+Failures = dict[str, KafkaError]
 
 
 def handle(context: Context, request: MetadataRequest) -> Outcome:
     wanted = request.topics
     if wanted is None or (not wanted and context.version < _NULL_MEANS_ALL):
-        return _respond(context, _all_topics(context))
-    missing = [topic.name for topic in wanted if _may_create(context, request, topic.name)]
-    if missing:
-        return _create_and_respond(context, wanted, [name for name in missing if name])
-    return _respond(context, [_topic(context, topic, {}) for topic in wanted])
+        return _respond(context, request, _all_topics(context))
+    if context.version < _ASKS_BY_ID and any(
+        each.name is None or each.topic_id != _NO_TOPIC_ID for each in wanted
+    ):
+        return MetadataResponse(topics=[_refused(each) for each in wanted])
+    ids = [each.topic_id for each in wanted if each.topic_id != _NO_TOPIC_ID]
+    if ids:
+        found = [_by_id(context, topic_id) for topic_id in dict.fromkeys(ids)]
+        return _respond(context, request, found)
+    names = list(dict.fromkeys(each.name for each in wanted if each.name is not None))
+    may_create = context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation
+    if may_create and context.node.config.bool("auto.create.topics.enable"):
+        missing = [name for name in names if _is_missing(context, name)]
+        if missing:
+            return _create_and_respond(context, request, names, missing)
+    return _respond(context, request, [_topic(context, name, {}) for name in names])
 
 
-def _may_create(context: Context, request: MetadataRequest, name: str | None) -> bool:
-    """TP-6: unknown, wanted by the client, allowed by the broker."""
-    node = context.node
+def _refused(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+    """The name may not be null in the answer of a version that asks by name only."""
+    return _failed(wanted.name or "", wanted.topic_id, InvalidRequest.code)
+
+
+def _is_missing(context: Context, name: str) -> bool:
     return (
-        name is not None
-        and name not in node.image.topics
+        name not in context.node.image.topics
         and name not in INTERNAL_TOPICS
-        and (context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation)
-        and node.config.bool("auto.create.topics.enable")
-        and context.allowed_to(Operation.CREATE, ResourceType.TOPIC, name)
+        and context.allowed(name)
     )
 
 
 async def _create_and_respond(
-    context: Context, wanted: Sequence[MetadataRequestTopic], missing: Sequence[str]
+    context: Context, request: MetadataRequest, names: Sequence[str], missing: Sequence[str]
 ) -> MetadataResponse:
-    node = context.node
-    failures: dict[str, KafkaError] = {}
+    """TP-6: unknown, wanted by the client, allowed by the broker."""
+    failures: Failures = {}
+    allowed = []
     for name in missing:
-        try:
-            await node.controller.create_topic(
-                NewTopic(
-                    name,
-                    partitions=node.config.int("num.partitions"),
-                    replication_factor=node.config.int("default.replication.factor"),
-                )
-            )
-        except TopicAlreadyExists:
-            pass  # another client asked at the same moment: it is there, which is all we want
-        except KafkaError as error:
-            failures[name] = error
-    return _respond(context, [_topic(context, topic, failures) for topic in wanted])
+        if _may_create(context, name):
+            allowed.append(name)
+        else:
+            failures[name] = TopicAuthorizationFailed()
+    config = context.node.config
+    partitions = config.int("num.partitions")
+    replication_factor = config.int("default.replication.factor")
+    new = [NewTopic(name, partitions, replication_factor) for name in allowed]
+    try:
+        outcomes = await within(_CREATION_MS, context.node.controller.create_topics(new))
+    except RequestTimedOut:
+        outcomes = [LeaderNotAvailable()] * len(new)
+    for topic, outcome in zip(new, outcomes, strict=True):
+        if isinstance(outcome, TopicAlreadyExists):
+            # Another client asked at the same moment: it is there, or will be in the next one.
+            failures[topic.name] = LeaderNotAvailable()
+        elif isinstance(outcome, KafkaError):
+            failures[topic.name] = outcome
+    return _respond(context, request, [_topic(context, name, failures) for name in names])
 
 
-def _respond(context: Context, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+def _may_create(context: Context, name: str) -> bool:
+    return context.allowed_to(
+        Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME
+    ) or context.allowed_to(Operation.CREATE, ResourceType.TOPIC, name)
+
+
+def _respond(
+    context: Context, request: MetadataRequest, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
     image = context.node.image
     brokers = []
     for broker in image.brokers.values():
@@ -89,41 +128,60 @@ def _respond(context: Context, topics: list[MetadataResponseTopic]) -> MetadataR
         brokers.append(
             MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
         )
-    return MetadataResponse(
+    response = MetadataResponse(
         brokers=brokers,
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=topics,
     )
+    if request.include_cluster_authorized_operations:
+        may_see = context.allowed_to(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+        response.cluster_authorized_operations = (
+            authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME) if may_see else 0
+        )
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            if topic.name is not None:
+                topic.topic_authorized_operations = authorized_operations(
+                    context, ResourceType.TOPIC, topic.name
+                )
+    return response
 
 
 def _all_topics(context: Context) -> list[MetadataResponseTopic]:
     """Every topic that the caller may see; what one may not see is left out, not refused."""
     return [
-        _known(topic) for topic in context.node.image.topics.values() if context.allowed(topic.name)
+        _known(context, topic)
+        for topic in context.node.image.topics.values()
+        if context.allowed(topic.name)
     ]
 
 
-def _topic(
-    context: Context, wanted: MetadataRequestTopic, failures: dict[str, KafkaError]
-) -> MetadataResponseTopic:
+def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:
+    """An id is no secret, so one may learn that it is taken; the name stays unsaid."""
     image = context.node.image
-    name = wanted.name
+    name = image.topic_names.get(topic_id)
     if name is None:
-        name = image.topic_names.get(wanted.topic_id)
-        if name is None:
-            return _unknown(None, wanted.topic_id, UnknownTopicId.code)
+        return _failed(None, topic_id, UnknownTopicId.code)
     if not context.allowed(name):
-        return _unknown(name, _NO_TOPIC_ID, TopicAuthorizationFailed.code)
-    topic = image.topics.get(name)
+        return _failed(None, topic_id, TopicAuthorizationFailed.code)
+    return _known(context, image.topics[name])
+
+
+def _topic(context: Context, name: str, failures: Failures) -> MetadataResponseTopic:
+    if not context.allowed(name):
+        # Not even whether it exists, nor that it is one of ours.
+        return _failed(name, _NO_TOPIC_ID, TopicAuthorizationFailed.code)
+    topic = context.node.image.topics.get(name)
     if topic is not None:
-        return _known(topic)
-    if name in failures:
-        return _unknown(name, _NO_TOPIC_ID, failures[name].code)
-    return _unknown(name, _NO_TOPIC_ID, _why_unknown(context, name))
+        return _known(context, topic)
+    code = failures[name].code if name in failures else _why_unknown(name)
+    failed = _failed(name, _NO_TOPIC_ID, code)
+    failed.is_internal = name in INTERNAL_TOPICS
+    return failed
 
 
-def _why_unknown(context: Context, name: str) -> int:
+def _why_unknown(name: str) -> int:
     try:
         check_topic_name(name)
     except InvalidTopic as error:
@@ -131,25 +189,45 @@ def _why_unknown(context: Context, name: str) -> int:
     return UnknownTopicOrPartition.code
 
 
-def _unknown(name: str | None, topic_id: bytes, error_code: int) -> MetadataResponseTopic:
+def _failed(name: str | None, topic_id: bytes, error_code: int) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=error_code, name=name, topic_id=topic_id, partitions=[])
 
 
-def _known(topic: TopicImage) -> MetadataResponseTopic:
+def _known(context: Context, topic: TopicImage) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            MetadataResponsePartition(
-                error_code=0 if partition.leader >= 0 else LeaderNotAvailable.code,
-                partition_index=index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-                offline_replicas=[],
-            )
-            for index, partition in sorted(topic.partitions.items())
+            _partition(context, index, topic.partitions[index])
+            for index in sorted(topic.partitions)
         ],
     )
+
+
+def _partition(
+    context: Context, index: int, partition: PartitionImage
+) -> MetadataResponsePartition:
+    brokers = context.node.image.brokers
+    error_code = _why_not_led(context, brokers.get(partition.leader))
+    return MetadataResponsePartition(
+        error_code=error_code,
+        partition_index=index,
+        leader_id=partition.leader if error_code == NONE else _NO_LEADER,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=[
+            replica
+            for replica in partition.replicas
+            if replica not in brokers or replica in partition.offline_replicas
+        ],
+    )
+
+
+def _why_not_led(context: Context, leader: BrokerImage | None) -> int:
+    if leader is None:
+        return LeaderNotAvailable.code
+    if any(endpoint.listener == context.listener for endpoint in leader.endpoints):
+        return NONE
+    return (ListenerNotFound if context.version >= _TELLS_LISTENERS else LeaderNotAvailable).code

@@ -1,110 +1,205 @@
 """Produce (key 0): append batches as the leader, answer as `acks` asks.
 
-Stage one appends and patches in place; there is no `await` in it, so requests of one connection
-append in their order. Stage two, only where the high watermark has not yet passed (acks=all),
-waits for it. A failed partition does not fail its neighbours.
+Stage one patches in place and stages; there is no `await` in it, so requests of one connection
+append in their order. The router has all that a wake-up staged written, then asks for the answers.
+Stage two, only where the high watermark has not yet passed (acks=all) or a flush is under way,
+waits for that. A failed partition does not fail its neighbours.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+from collections.abc import Coroutine
+from typing import Any
 
+from barnabas.broker.channel import Hold, Later, Outcome, Staged
 from barnabas.broker.context import Context
 from barnabas.broker.replica import Replica
-from barnabas.broker.router import Outcome
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     InvalidTopic,
+    InvalidTxnState,
     KafkaError,
     KafkaStorageError,
     NotEnoughReplicasAfterAppend,
     RequestTimedOut,
     TopicAuthorizationFailed,
+    UnsupportedCompressionType,
 )
 from barnabas.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
-from barnabas.types import TopicPartition
+from barnabas.records.compression import ZSTD
+from barnabas.storage.admission import codec_of, is_transactional
 
-_log = logging.getLogger(__name__)
+# A partition whose answer has to wait: its replica, the offset to reach, the answer to correct.
+Waiting = list[tuple[Replica, int, PartitionProduceResponse]]
+
+# A batch that has to be prepared first: its topic, where it goes, and the preparation.
+Unprepared = list[tuple[str, PartitionProduceData, Coroutine[Any, Any, memoryview]]]
 
 ACKS_NONE, ACKS_ALL = 0, -1
-
-# A partition whose answer has to wait: its replica, the offset to pass, the answer to correct.
-Waiting = list[tuple[Replica, int, PartitionProduceResponse]]
+_ZSTD = 7  # the first version that may carry it (KIP-110)
+_ACKS = (ACKS_NONE, 1, ACKS_ALL)
 
 
 def handle(context: Context, request: ProduceRequest) -> Outcome:
-    waiting: Waiting = []
-    responses = [
-        TopicProduceResponse(
-            name=topic.name,
-            partition_responses=[
-                _append(context, request.acks, topic.name, data, waiting)
-                for data in topic.partition_data
-            ],
+    produced = _Produced(context, request)
+    preparing = context.node.replicas.preparing
+    if preparing and any(topic.name in preparing for topic in request.topic_data):
+        unprepared = produced.prepare_all()
+        if unprepared:
+            return Hold(produced.finish(unprepared))
+    produced.append_all()
+    return produced
+
+
+class _Produced(Staged):
+    """One request on its way: what it appended, and what will be answered."""
+
+    __slots__ = ("_appended", "_context", "_has_error", "_refused", "_request", "_responses")
+
+    def __init__(self, context: Context, request: ProduceRequest) -> None:
+        self._context = context
+        self._request = request
+        self._responses: list[TopicProduceResponse] = []
+        self._appended: list[tuple[Replica, int, PartitionProduceResponse]] = []
+        self._has_error = False
+        self._refused: dict[tuple[str, int], KafkaError] = {}
+
+    def prepare_all(self) -> Unprepared:
+        """Batches whose topics look at each record or keep another codec; what takes longer is
+        returned, to be awaited by `finish`."""
+        unprepared: Unprepared = []
+        node = self._context.node
+        replicas = node.replicas
+        for topic in self._request.topic_data:
+            for data in topic.partition_data:
+                if topic.name not in replicas.preparing or not isinstance(data.records, memoryview):
+                    continue
+                try:
+                    log = replicas.leader_of((topic.name, data.index)).log
+                    batch = node.preparer.prepared(data.records, log.limits, node.clock.now_ms())
+                except KafkaError as error:
+                    self._refuse(topic.name, data, error)
+                    continue
+                if isinstance(batch, memoryview):
+                    data.records = batch
+                else:
+                    unprepared.append((topic.name, data, batch))
+        return unprepared
+
+    def _refuse(self, topic: str, data: PartitionProduceData, error: KafkaError) -> None:
+        # Its frames lead back to this request, whose memory would stay until the collector runs.
+        self._refused[topic, data.index] = error.with_traceback(None)
+
+    async def finish(self, unprepared: Unprepared) -> ProduceResponse | None:
+        """Prepare, append, write and answer: this connection's next request waits for the first
+        three of them."""
+        for topic, data, preparation in unprepared:
+            try:
+                data.records = await preparation
+            except KafkaError as error:
+                self._refuse(topic, data, error)
+        self.append_all()
+        self._context.node.replicas.write_staged()
+        answer = self.answer()
+        if answer is None or isinstance(answer, ProduceResponse):
+            return answer
+        response = await answer
+        assert isinstance(response, ProduceResponse)
+        return response
+
+    def append_all(self) -> None:
+        """Stage one: every failure of a partition is that partition's answer."""
+        for topic in self._request.topic_data:
+            answers = [self._append(topic.name, data) for data in topic.partition_data]
+            self._responses.append(
+                TopicProduceResponse(name=topic.name, partition_responses=answers)
+            )
+
+    def _append(self, topic: str, data: PartitionProduceData) -> PartitionProduceResponse:
+        context, acks = self._context, self._request.acks
+        try:
+            if acks not in _ACKS:
+                raise InvalidRequiredAcks(f"acks={acks}: 0, 1 and -1 (all) are possible")
+            if not context.allowed(topic):
+                raise TopicAuthorizationFailed(f"not allowed to write to {topic}")
+            if topic in INTERNAL_TOPICS:
+                raise InvalidTopic(f"{topic} is internal: clients cannot write to it")
+            if self._refused and (topic, data.index) in self._refused:
+                self._has_error = True
+                return _failed(data.index, self._refused[topic, data.index])
+            node = context.node
+            replica = node.replicas.leader_of((topic, data.index))
+            if acks == ACKS_ALL:
+                replica.partition.check_acks_all()
+            records = data.records
+            if not isinstance(records, memoryview) or not len(records):
+                raise InvalidRecord(f"no records for {topic}-{data.index}")
+            if is_transactional(records):
+                raise InvalidTxnState("the batch belongs to a transaction that was not begun here")
+            if context.version < _ZSTD and codec_of(records) == ZSTD:
+                raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD}")
+            try:
+                result = replica.append(records, node.clock.now_ms())
+            except OSError as error:
+                node.replicas.fail_directory(replica, error)
+                raise KafkaStorageError(str(error)) from error
+        except KafkaError as error:
+            self._has_error = True
+            return _failed(data.index, error)
+        answer = PartitionProduceResponse(
+            index=data.index,
+            base_offset=result.base_offset,
+            log_append_time_ms=result.log_append_time_ms,
+            log_start_offset=result.log_start_offset,
         )
-        for topic in request.topic_data
-    ]
-    if request.acks == ACKS_NONE:
-        _tell_by_closing(responses)
-        return None
-    response = ProduceResponse(responses=responses)
-    if waiting:
-        return _wait(response, waiting, request.timeout_ms)
-    return response
+        self._appended.append((replica, result.last_offset + 1, answer))
+        return answer
 
-
-def _append(
-    context: Context, acks: int, topic: str, data: PartitionProduceData, waiting: Waiting
-) -> PartitionProduceResponse:
-    """Append one partition's batches; every failure is this partition's answer."""
-    try:
-        if acks not in (ACKS_NONE, 1, ACKS_ALL):
-            raise InvalidRequiredAcks(f"acks={acks}: 0, 1 and -1 (all) are possible")
-        if not context.allowed(topic):
-            raise TopicAuthorizationFailed(f"not allowed to write to {topic}")
-        if topic in INTERNAL_TOPICS:
-            raise InvalidTopic(f"{topic} is internal: clients cannot write to it")
-        replica = context.node.replicas.leader_of(TopicPartition(topic, data.index))
-        if acks == ACKS_ALL:
-            replica.partition.check_acks_all()
-        records = data.records
-        if not isinstance(records, memoryview) or not len(records):
-            raise InvalidRecord(f"no records for {topic}-{data.index}")
-        result = replica.append(records, context.node.clock.now_ms())
-    except KafkaError as error:
-        return _failed(data.index, error)
-    except OSError as error:
-        _log.error("append to %s-%d failed: %s", topic, data.index, error)
-        return _failed(data.index, KafkaStorageError(str(error)))
-    answer = PartitionProduceResponse(
-        index=data.index,
-        base_offset=result.base_offset,
-        log_append_time_ms=result.log_append_time_ms,
-        log_start_offset=result.log_start_offset,
-    )
-    if acks == ACKS_ALL and replica.high_watermark <= result.last_offset:
-        waiting.append((replica, result.last_offset + 1, answer))
-    return answer
+    def answer(self) -> ProduceResponse | Later | None:
+        """Once the logs are written: the answer, or what has to be awaited for it."""
+        acks = self._request.acks
+        waiting: Waiting = []
+        for appended in self._appended:
+            replica, end_offset, answer = appended
+            if replica.log.is_failed:
+                self._has_error = True
+                _fail(answer, KafkaStorageError(f"{replica.topic_partition} cannot be written"))
+            elif (acks == ACKS_ALL and replica.high_watermark < end_offset) or replica.flush:
+                waiting.append(appended)
+        if acks == ACKS_NONE:
+            if self._has_error:
+                _tell_by_closing(self._responses)
+            return None
+        response = ProduceResponse(responses=self._responses)
+        if waiting:
+            return _wait(response, waiting, self._request)
+        return response
 
 
 def _failed(index: int, error: KafkaError) -> PartitionProduceResponse:
-    return PartitionProduceResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=-1,
-        log_append_time_ms=-1,
-        log_start_offset=-1,
-        error_message=str(error) or None,
-    )
+    answer = PartitionProduceResponse(index=index)
+    _fail(answer, error)
+    return answer
+
+
+def _fail(answer: PartitionProduceResponse, error: KafkaError) -> None:
+    answer.error_code = error.code
+    answer.error_message = str(error) or None
+    answer.record_errors = [
+        BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=message)
+        for record, message in error.record_errors
+    ]
+    answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
 
 
 def _tell_by_closing(responses: list[TopicProduceResponse]) -> None:
@@ -118,22 +213,26 @@ def _tell_by_closing(responses: list[TopicProduceResponse]) -> None:
                 )
 
 
-async def _wait(response: ProduceResponse, waiting: Waiting, timeout_ms: int) -> ProduceResponse:
-    """Stage two of acks=all: every replica of the ISR has it, or the time is over."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_ms / 1000
-    for replica, offset, answer in waiting:
+async def _wait(
+    response: ProduceResponse, waiting: Waiting, request: ProduceRequest
+) -> ProduceResponse:
+    """Stage two: it is on disk, if the topic asks for that, and for acks=all in the whole ISR."""
+    deadline = asyncio.get_running_loop().time() + request.timeout_ms / 1000
+    for replica, end_offset, answer in waiting:
         try:
             async with asyncio.timeout_at(deadline):
-                await replica.wait_for(offset)
-            if not replica.partition.has_enough_in_sync():
+                if request.acks == ACKS_ALL:
+                    await replica.wait_for(end_offset)
+                else:
+                    await replica.flushed(end_offset)
+            if request.acks == ACKS_ALL and not replica.partition.has_enough_in_sync():
                 raise NotEnoughReplicasAfterAppend(
                     f"{replica.topic_partition}: written, but the ISR shrank below "
                     "min.insync.replicas"
                 )
         except TimeoutError:
             answer.error_code = RequestTimedOut.code
-            answer.error_message = f"not replicated within {timeout_ms} ms"
+            answer.error_message = f"not replicated within {request.timeout_ms} ms"
         except KafkaError as error:
             answer.error_code = error.code
             answer.error_message = str(error)

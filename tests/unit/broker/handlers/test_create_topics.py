@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from barnabas import Broker
 from barnabas.errors import (
     InvalidConfig,
     InvalidPartitions,
@@ -11,7 +14,10 @@ from barnabas.errors import (
     InvalidReplicationFactor,
     InvalidRequest,
     InvalidTopic,
+    PolicyViolation,
+    RequestTimedOut,
     TopicAlreadyExists,
+    TopicAuthorizationFailed,
 )
 from barnabas.protocol.api import CREATE_TOPICS, METADATA
 from barnabas.protocol.messages.create_topics import (
@@ -107,6 +113,84 @@ def test_an_assignment(client: RawClient) -> None:
         assert refused.error_code == InvalidReplicaAssignment.code, rows
     both = create(client, "both", 2, -1, assignments=assigned((0, [0])))
     assert both.error_code == InvalidRequest.code
+
+
+def test_what_is_given_twice_over_or_without_a_value(client: RawClient) -> None:
+    nothing = [CreatableTopicConfig(name="segment.bytes", value=None)]
+    assert create(client, "null-config", configs=nothing).error_code == InvalidConfig.code
+    row = [CreatableReplicaAssignment(partition_index=0, broker_ids=[0])]
+    for partitions, replicas in ((1, -1), (-1, 1), (1, 1)):
+        both = create(client, "both", partitions, replicas, assignments=row)
+        assert both.error_code == InvalidRequest.code
+        assert (both.num_partitions, both.replication_factor, both.configs) == (-1, -1, [])
+
+
+def test_names_that_would_be_one_in_metrics(client: RawClient) -> None:
+    """TP-1: `.` and `_`, also within one request."""
+    wanted = [
+        CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        for name in ("x.y", "x_y", "x-y")
+    ]
+    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=wanted, timeout_ms=5000))
+    assert [each.error_code for each in answer.topics] == [0, InvalidTopic.code, 0]
+    assert "collides with 'x.y'" in (answer.topics[1].error_message or "")
+
+
+def test_no_request_fills_the_disk(client: RawClient) -> None:
+    refused = create(client, "too-many", 2_000_000_000)
+    assert refused.error_code == PolicyViolation.code
+    assert not exists(client, "too-many")
+
+
+def test_krafts_own_topic_is_nobodys(client: RawClient) -> None:
+    refused = create(client, "__cluster_metadata")
+    assert refused.error_code == TopicAuthorizationFailed.code
+
+
+def test_validation_answers_like_creation(client: RawClient) -> None:
+    """But for the id, which nothing has yet (v7)."""
+    config = [CreatableTopicConfig(name="retention.ms", value="5")]
+    shown = create(client, "shown", 3, version=7, configs=config, validate_only=True)
+    assert not exists(client, "shown")
+    assert shown.topic_id == bytes(16)
+    made = create(client, "shown", 3, version=7, configs=config)
+    assert made.topic_id != bytes(16)
+    shown.topic_id = made.topic_id
+    assert shown == made
+
+
+def test_a_timeout_of_0_is_told_what_is_refused_and_no_success(client: RawClient) -> None:
+    """What librdkafka's `operation.timeout` of 0 counts on."""
+    wanted = [
+        CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        for name in ("begun", "be gun")
+    ]
+    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=wanted, timeout_ms=0))
+    codes = [each.error_code for each in answer.topics]
+    assert codes == [RequestTimedOut.code, InvalidTopic.code]
+    assert exists(client, "begun")
+
+
+def test_who_hangs_up_leaves_whole_topics(node: Broker, client: RawClient) -> None:
+    """Half of a topic must not be left because of somebody's impatience."""
+    names = {f"left-alone-{number}" for number in range(20)}
+    with RawClient(node.bootstrap_servers) as impatient:
+        for name in sorted(names):
+            topic = CreatableTopic(name=name, num_partitions=3, replication_factor=1)
+            request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+            impatient.send(CREATE_TOPICS, 5, request)
+    for name in names:  # those that the broker had not read yet
+        assert create(client, name).error_code in (0, TopicAlreadyExists.code)
+    deadline = time.monotonic() + 5
+    led: set[str] = set()
+    while led != names and time.monotonic() < deadline:
+        topics = client.call(METADATA, 1, MetadataRequest(topics=None)).topics
+        led = {
+            topic.name
+            for topic in topics
+            if topic.name in names and all(part.leader_id == 0 for part in topic.partitions)
+        }
+    assert led == names
 
 
 def test_validate_only_creates_nothing(client: RawClient) -> None:

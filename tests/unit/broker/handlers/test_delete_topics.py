@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from barnabas import Broker
-from barnabas.errors import TopicDeletionDisabled, UnknownTopicId, UnknownTopicOrPartition
+from barnabas.errors import (
+    InvalidRequest,
+    RequestTimedOut,
+    TopicDeletionDisabled,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from barnabas.protocol.api import DELETE_TOPICS, FETCH
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.raw_client import RawClient, batch
@@ -53,6 +59,62 @@ def test_by_id(client: RawClient, topic: str) -> None:
     assert delete(client, None, 6, b"\x05" * 16) == UnknownTopicId.code
 
 
+def states(client: RawClient, *wanted: DeleteTopicState, timeout_ms: int = 5000):  # type: ignore[no-untyped-def]
+    request = DeleteTopicsRequest(topics=list(wanted), timeout_ms=timeout_ms)
+    return client.call(DELETE_TOPICS, 6, request).responses
+
+
+def test_answers_say_what_was_asked(client: RawClient, topic: str) -> None:
+    """By id the name is told, by name no id is; each topic has its own answer."""
+    create(client, f"{topic}-2")
+    topic_id = topic_id_of(client, topic)
+    by_id, unknown, by_name, unknown_name = states(
+        client,
+        DeleteTopicState(topic_id=topic_id),
+        DeleteTopicState(topic_id=b"\x07" * 16),
+        DeleteTopicState(name=f"{topic}-2"),
+        DeleteTopicState(name="no-such-topic"),
+    )
+    assert (by_id.name, by_id.topic_id, by_id.error_code) == (topic, topic_id, 0)
+    assert (unknown.name, unknown.topic_id) == (None, b"\x07" * 16)
+    assert unknown.error_code == UnknownTopicId.code
+    assert (by_name.name, by_name.topic_id, by_name.error_code) == (f"{topic}-2", bytes(16), 0)
+    assert unknown_name.error_code == UnknownTopicOrPartition.code
+    assert not exists(client, topic)
+    assert not exists(client, f"{topic}-2")
+
+
+def test_name_and_id_together_spoil_the_whole_request(client: RawClient, topic: str) -> None:
+    both = DeleteTopicState(name=topic, topic_id=topic_id_of(client, topic))
+    results = states(client, both, DeleteTopicState(name=topic))
+    assert [each.error_code for each in results] == [InvalidRequest.code] * 2
+    assert exists(client, topic)
+
+
+def test_the_same_topic_twice(client: RawClient, topic: str) -> None:
+    results = states(
+        client,
+        DeleteTopicState(name=topic),
+        DeleteTopicState(name=topic),
+        DeleteTopicState(topic_id=topic_id_of(client, topic)),
+    )
+    assert [each.error_code for each in results] == [0, 0, 0]
+
+
+def test_a_timeout_of_0_is_told_what_is_refused_and_no_success(
+    client: RawClient, topic: str
+) -> None:
+    begun, refused = states(
+        client,
+        DeleteTopicState(name=topic),
+        DeleteTopicState(name="no-such-topic"),
+        timeout_ms=0,
+    )
+    assert begun.error_code == RequestTimedOut.code
+    assert refused.error_code == UnknownTopicOrPartition.code
+    assert not exists(client, topic)
+
+
 def test_an_unknown_topic(client: RawClient) -> None:
     assert delete(client, "no-such-topic", 5) == UnknownTopicOrPartition.code
 
@@ -62,4 +124,6 @@ def test_deletion_can_be_switched_off() -> None:
     with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
         create(client, "kept")
         assert delete(client, "kept", 5) == TopicDeletionDisabled.code
+        assert delete(client, "no-such-topic", 5) == TopicDeletionDisabled.code
+        assert delete(client, "kept", 2) == InvalidRequest.code, "older versions know no other"
         assert exists(client, "kept")

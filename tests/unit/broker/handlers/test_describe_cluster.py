@@ -22,3 +22,11 @@ def test_one_broker_in_every_version(node, client: RawClient, version: int) -> N
 def test_there_are_no_kraft_controllers(client: RawClient) -> None:
     answer = client.call(DESCRIBE_CLUSTER, 1, DescribeClusterRequest(endpoint_type=2))
     assert answer.error_code == UnsupportedEndpointType.code
+
+
+def test_operations_are_told_on_request(client: RawClient) -> None:
+    """KIP-430: the very number that a real broker without an authorizer tells."""
+    for wanted, told in ((False, -(1 << 31)), (True, 8096)):
+        request = DescribeClusterRequest(include_cluster_authorized_operations=wanted)
+        answer = client.call(DESCRIBE_CLUSTER, 1, request)
+        assert answer.cluster_authorized_operations == told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.config import BROKER_KEYS, TOPIC_KEYS
-from barnabas.errors import InvalidRequest, UnknownTopicOrPartition
+from barnabas.errors import InvalidRequest, InvalidTopic, UnknownTopicOrPartition
 from barnabas.protocol.api import CREATE_TOPICS, DESCRIBE_CONFIGS
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
@@ -15,6 +15,7 @@ from barnabas.protocol.messages.create_topics import (
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResourceResult,
     DescribeConfigsResult,
 )
 from tests.raw_client import RawClient
@@ -66,9 +67,10 @@ def test_a_topics_own_setting(client: RawClient) -> None:
 
 def test_the_brokers_configs(client: RawClient) -> None:
     result = describe(client, BROKER, "0")
-    assert [entry.name for entry in result.configs] == list(BROKER_KEYS)
     entries = {entry.name: entry for entry in result.configs}
+    assert set(entries) < set(BROKER_KEYS)
     assert entries["log.dirs"].config_source == 4
+    assert entries["log.dirs"].read_only and not entries["log.segment.bytes"].read_only
     assert entries["num.partitions"].value == "1"
 
 
@@ -82,3 +84,32 @@ def test_what_is_not_there(client: RawClient) -> None:
     assert describe(client, TOPIC, "no-such").error_code == UnknownTopicOrPartition.code
     assert describe(client, BROKER, "7").error_code == InvalidRequest.code
     assert describe(client, 99, "x").error_code == InvalidRequest.code
+    assert describe(client, TOPIC, "a b").error_code == InvalidTopic.code
+
+
+def test_of_all_brokers_only_what_is_set_for_them(client: RawClient) -> None:
+    """Kafka's empty broker name."""
+    answer = describe(client, BROKER, "")
+    assert (answer.error_code, answer.configs) == (0, [])
+
+
+def test_no_names_are_all_names(client: RawClient) -> None:
+    assert len(describe(client, BROKER, "0", []).configs) > 300
+
+
+def test_synonyms_and_sentences_where_they_are_asked_for(client: RawClient) -> None:
+    """KIP-226, KIP-569"""
+
+    def entry(**asked: bool) -> DescribeConfigsResourceResult:
+        resource = DescribeConfigsResource(
+            resource_type=BROKER, resource_name="0", configuration_keys=["listeners"]
+        )
+        request = DescribeConfigsRequest(resources=[resource], **asked)
+        (found,) = client.call(DESCRIBE_CONFIGS, 4, request).results[0].configs
+        return found
+
+    assert (entry().synonyms, entry().documentation) == ([], None)
+    assert entry(include_documentation=True).documentation
+    own, default = entry(include_synonyms=True).synonyms
+    assert (own.name, own.source) == ("listeners", 4)
+    assert (default.value, default.source) == ("PLAINTEXT://:9092", 5)

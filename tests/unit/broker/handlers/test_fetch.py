@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from barnabas import Broker
 from barnabas.errors import (
     FencedLeaderEpoch,
-    FetchSessionIdNotFound,
     KafkaStorageError,
     OffsetOutOfRange,
     UnknownLeaderEpoch,
@@ -24,10 +24,12 @@ from barnabas.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    PartitionData,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.records.record import iterate_records
 from tests.raw_client import RawClient, batch
+from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_produce import request as produce_request
 
 
@@ -177,19 +179,73 @@ def test_unknown_partitions_topics_and_ids(client: RawClient, topic: str) -> Non
     assert error_of(13, b"\x07" * 16) == UnknownTopicId.code
 
 
+def test_nothing_above_the_broker_s_own_limit_is_sent(node, client: RawClient, topic: str) -> None:
+    """CO-1: fetch.max.bytes of the broker."""
+    one = batch(bytes(100_000))
+    fill(client, topic, *[one] * 12)
+    with (
+        Broker(config={"fetch.max.bytes": "350000"}) as small,
+        RawClient(small.bootstrap_servers) as reader,
+    ):
+        create(reader, "t")
+        fill(reader, "t", *[one] * 12)
+        assert len(values(only(reader.call(FETCH, 11, request("t", max_bytes=1 << 30))))) == 3
+    assert len(values(only(client.call(FETCH, 11, request(topic, max_bytes=1 << 30))))) == 10
+
+
+def test_partitions_behind_the_limit_are_told_without_records(
+    client: RawClient, topic: str
+) -> None:
+    for index in (0, 1):
+        client.call(PRODUCE, 9, produce_request(topic, {index: batch(bytes(1000))}))
+    both = request(topic, max_bytes=1000)
+    both.topics[0].partitions.append(
+        FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=1 << 20)
+    )
+    first, second = client.call(FETCH, 11, both).responses[0].partitions
+    assert len(values(first)) == 1
+    assert (values(second), second.error_code, second.high_watermark) == ([], 0, 1)
+    both.topics[0].partitions[1].fetch_offset = 5
+    second = client.call(FETCH, 11, both).responses[0].partitions[1]
+    assert second.error_code == OffsetOutOfRange.code
+
+
+def test_a_reader_from_another_branch_is_told_where_its_log_left_ours(
+    client: RawClient, topic: str
+) -> None:
+    """KIP-595, KIP-320: the answer does not wait."""
+
+    def asked(offset: int, last_epoch: int) -> PartitionData:
+        wanted = request(topic, offset, max_wait_ms=10_000)
+        wanted.topics[0].partitions[0].last_fetched_epoch = last_epoch
+        return only(client.call(FETCH, 12, wanted))
+
+    fill(client, topic, batch(b"a", b"b"))
+    assert values(asked(0, 0)) == [b"a", b"b"]
+    began = time.monotonic()
+    diverged = asked(3, 0)  # it has a record more of epoch 0 than we have
+    assert time.monotonic() - began < 5
+    assert (diverged.diverging_epoch.epoch, diverged.diverging_epoch.end_offset) == (0, 2)
+    assert (diverged.error_code, values(diverged)) == (0, [])
+    assert asked(2, 7).error_code == OffsetOutOfRange.code, "an epoch that we know nothing of"
+
+
+def test_committed_readers_get_a_list_of_aborted_transactions(
+    client: RawClient, topic: str
+) -> None:
+    """CO-6: empty without transactions; those who read everything get none at all."""
+    fill(client, topic, batch(b"a"))
+    assert only(client.call(FETCH, 11, request(topic))).aborted_transactions is None
+    for offset in (0, 1):
+        committed = request(topic, offset, isolation_level=1)
+        assert only(client.call(FETCH, 11, committed)).aborted_transactions == []
+
+
 def test_leader_epochs_are_fenced(client: RawClient, topic: str) -> None:
     """KIP-320"""
     newer = request(topic, current_leader_epoch=5)
     assert only(client.call(FETCH, 11, newer)).error_code == UnknownLeaderEpoch.code
     assert FencedLeaderEpoch.code != UnknownLeaderEpoch.code
-
-
-def test_sessions_are_declined(client: RawClient, topic: str) -> None:
-    wanted = request(topic)
-    wanted.session_epoch = 0
-    assert client.call(FETCH, 11, wanted).session_id == 0
-    wanted.session_id, wanted.session_epoch = 42, 3
-    assert client.call(FETCH, 11, wanted).error_code == FetchSessionIdNotFound.code
 
 
 def test_many_readers_wait_at_once(node, client: RawClient, topic: str) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.errors import UnknownLeaderEpoch, UnknownTopicOrPartition
+from barnabas import Broker
+from barnabas.errors import (
+    InvalidRequest,
+    UnknownLeaderEpoch,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
 from barnabas.protocol.api import LIST_OFFSETS
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -12,6 +18,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from barnabas.types import TopicPartition
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.handlers.test_fetch import fill
 
@@ -19,13 +26,19 @@ T0 = 1_700_000_000_000
 
 
 def ask(
-    client: RawClient, topic: str, timestamp: int, version: int = 7, epoch: int = -1
+    client: RawClient,
+    topic: str,
+    timestamp: int,
+    version: int = 7,
+    epoch: int = -1,
+    **fields: int,
 ) -> ListOffsetsPartitionResponse:
     wanted = ListOffsetsPartition(
         partition_index=0, timestamp=timestamp, current_leader_epoch=epoch if version >= 4 else -1
     )
     request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
+        topics=[ListOffsetsTopic(name=topic, partitions=[wanted])],
+        **({"replica_id": -1} | fields),
     )
     return client.call(LIST_OFFSETS, version, request).topics[0].partitions[0]
 
@@ -37,14 +50,33 @@ def test_latest_and_earliest_in_every_version(client: RawClient, topic: str, ver
     assert ask(client, topic, -2, version).offset == 0
 
 
-def test_version_0_lists_offsets(client: RawClient, topic: str) -> None:
-    fill(client, topic, batch(b"a", b"b"))
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=-1, max_num_offsets=1)
-    request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
-    )
-    answer = client.call(LIST_OFFSETS, 0, request).topics[0].partitions[0]
-    assert answer.old_style_offsets == [2]
+def test_version_0_lists_segments(node: Broker, client: RawClient, topic: str) -> None:
+    """Newest first, with the log's end before them; by time those that are not younger."""
+    log = leader(node, topic).log
+    for n in range(3):
+        fill(client, topic, batch(b"a", b"b", timestamp_ms=T0 + 1000 * n))
+        if n < 2:
+            log.roll()
+
+    def listed(timestamp: int, count: int) -> list[int]:
+        wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp, max_num_offsets=count)
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
+        )
+        answer = client.call(LIST_OFFSETS, 0, request).topics[0].partitions[0]
+        assert answer.error_code == 0
+        return list(answer.old_style_offsets)
+
+    assert listed(-1, 1) == [6]
+    assert listed(-1, 10) == [6, 4, 2, 0]
+    assert listed(-2, 10) == [0]
+    assert listed(T0 + 1500, 10) == [2, 0]
+    assert listed(T0 - 1, 10) == []
+    assert listed(-1, 0) == listed(-1, -5) == []
+
+
+def leader(node: Broker, topic: str):  # type: ignore[no-untyped-def]
+    return node._server.node.replicas.leader_of(TopicPartition(topic, 0))  # type: ignore[union-attr]
 
 
 def test_by_timestamp(client: RawClient, topic: str) -> None:
@@ -67,3 +99,63 @@ def test_the_offset_of_the_largest_timestamp(client: RawClient, topic: str) -> N
 def test_unknown_topic_and_epoch(client: RawClient, topic: str) -> None:
     assert ask(client, "no-such-topic", -1).error_code == UnknownTopicOrPartition.code
     assert ask(client, topic, -1, epoch=9).error_code == UnknownLeaderEpoch.code
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "first_version"), [(-1, 1), (-2, 1), (-3, 7), (-4, 8), (-5, 9), (-6, 99)]
+)
+def test_special_timestamps_belong_to_versions(
+    client: RawClient, topic: str, timestamp: int, first_version: int
+) -> None:
+    """Older versions do not know them, and are told so."""
+    fill(client, topic, batch(b"a", b"b"))
+    for version in range(1, LIST_OFFSETS.max_version + 1):
+        answer = ask(client, topic, timestamp, version)
+        if version < first_version:
+            assert answer.error_code == UnsupportedVersion.code
+            assert (answer.offset, answer.timestamp, answer.leader_epoch) == (-1, -1, -1)
+        else:
+            assert answer.error_code == 0
+
+
+def test_without_tiered_storage(client: RawClient, topic: str) -> None:
+    """What is on this disk is all there is (KIP-405, KIP-1005)."""
+    fill(client, topic, batch(b"a", b"b"))
+    local, tiered = ask(client, topic, -4, 8), ask(client, topic, -5, 9)
+    assert (local.offset, local.timestamp, local.leader_epoch) == (0, -1, 0)
+    assert (tiered.offset, tiered.timestamp, tiered.leader_epoch) == (-1, -1, -1)
+
+
+def test_what_one_cannot_read_is_not_found(node: Broker, client: RawClient, topic: str) -> None:
+    """CO-6, CO-7: it ends at the high watermark, or the last stable offset, or the log's end."""
+    for n in range(3):
+        fill(client, topic, batch(b"a", b"b", timestamp_ms=T0 + 1000 * n))
+    replica = leader(node, topic)
+    replica.partition.high_watermark = 4  # as if the last batch were on no other replica yet
+    assert ask(client, topic, -1).offset == 4
+    assert ask(client, topic, -1, isolation_level=1).offset == 4
+    assert ask(client, topic, -1, replica_id=1).offset == 6
+    assert ask(client, topic, -1, replica_id=-2).offset == 6
+    assert ask(client, topic, T0 + 1000).offset == 2
+    assert ask(client, topic, T0 + 2000).offset == -1
+    assert ask(client, topic, T0 + 2000, replica_id=1).offset == 4
+    assert ask(client, topic, -3).offset == -1
+    assert ask(client, topic, -3, replica_id=1).offset == 5
+
+
+def test_a_partition_that_is_listed_twice(client: RawClient, topic: str) -> None:
+    partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    other = ListOffsetsPartition(partition_index=1, timestamp=-1)
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            ListOffsetsTopic(name=topic, partitions=[partition, other]),
+            ListOffsetsTopic(name=topic, partitions=[partition]),
+        ],
+    )
+    answer = client.call(LIST_OFFSETS, 7, request)
+    assert [part.error_code for found in answer.topics for part in found.partitions] == [
+        InvalidRequest.code,
+        0,
+        InvalidRequest.code,
+    ]

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.errors import InvalidTopic, UnknownTopicId, UnknownTopicOrPartition
+from barnabas import Broker
+from barnabas.cluster.control import UpdateMetadata
+from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
+from barnabas.errors import (
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidTopic,
+    LeaderNotAvailable,
+    ListenerNotFound,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
@@ -65,8 +76,6 @@ def test_versions_before_4_always_create(client: RawClient) -> None:
 
 def test_no_creation_when_the_broker_forbids_it() -> None:
     """TP-6: auto.create.topics.enable"""
-    from barnabas import Broker
-
     config = {"auto.create.topics.enable": "false"}
     with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
         answer = ask(client, ["never"], create=True)
@@ -94,3 +103,101 @@ def test_by_topic_id(client: RawClient, topic: str) -> None:
 
     assert by_id(topic_id).topics[0].name == topic
     assert by_id(b"\x09" * 16).topics[0].error_code == UnknownTopicId.code
+
+
+def test_several_unknown_topics_are_created_together(client: RawClient) -> None:
+    """TP-6: what cannot be created has its own error."""
+    names = ["many-1", "b ad", "many-2", "many.3", "many_3", "many-1"]
+    answer = ask(client, names, create=True)
+    found = {topic.name: topic.error_code for topic in answer.topics}
+    assert found == {
+        "many-1": 0,
+        "b ad": InvalidTopic.code,
+        "many-2": 0,
+        "many.3": 0,
+        "many_3": InvalidTopic.code,
+    }
+    assert [topic.name for topic in answer.topics] == names[:5], "each once, in their order"
+
+
+def test_why_a_topic_was_not_created() -> None:
+    config = {"default.replication.factor": "3"}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        answer = ask(client, ["wanted"], create=True)
+        assert answer.topics[0].error_code == InvalidReplicationFactor.code
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_ids_are_refused_by_versions_that_do_not_know_them(
+    client: RawClient, topic: str, version: int
+) -> None:
+    topic_id = ask(client, [topic], version=12).topics[0].topic_id
+    for wanted in (
+        MetadataRequestTopic(name=None),
+        MetadataRequestTopic(name=topic, topic_id=topic_id),
+    ):
+        request = MetadataRequest(topics=[wanted, MetadataRequestTopic(name=topic)])
+        answer = client.call(METADATA, version, request)
+        assert [each.error_code for each in answer.topics] == [InvalidRequest.code] * 2
+        assert answer.topics[0].name == (wanted.name or "")
+
+
+def test_an_id_counts_more_than_a_name(client: RawClient, topic: str) -> None:
+    topic_id = ask(client, [topic], version=12).topics[0].topic_id
+    request = MetadataRequest(
+        topics=[
+            MetadataRequestTopic(name="another", topic_id=topic_id),
+            MetadataRequestTopic(name="left-out"),
+        ]
+    )
+    answer = client.call(METADATA, 12, request)
+    assert [each.name for each in answer.topics] == [topic]
+
+
+def test_operations_are_told_on_request(client: RawClient, topic: str) -> None:
+    """KIP-430: as a real broker without an authorizer tells them."""
+    nothing = -(1 << 31)
+    answer = ask(client, [topic], version=8)
+    assert answer.cluster_authorized_operations == nothing
+    assert answer.topics[0].topic_authorized_operations == nothing
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=topic)],
+        include_cluster_authorized_operations=True,
+        include_topic_authorized_operations=True,
+    )
+    answer = client.call(METADATA, 8, request)
+    assert answer.cluster_authorized_operations == 8096
+    assert answer.topics[0].topic_authorized_operations == 0b1101_1111_1000
+
+
+def test_leaders_that_cannot_be_reached(topic: str) -> None:
+    """A dead broker, one without this listener, a directory that is offline."""
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        ask(client, [topic], create=True)
+        node = broker._server.node  # type: ignore[union-attr]
+        image = node.image
+        elsewhere = Endpoint("OTHER", "h", 1, "PLAINTEXT")
+        states = {
+            0: PartitionImage(0, 3, (0,), (0, 7), 1, 1),
+            1: PartitionImage(7, 3, (7,), (7,), 1, 1),
+            2: PartitionImage(5, 3, (5,), (5,), 1, 1),
+            3: PartitionImage(-1, 4, (0,), (0,), 2, 1, offline_replicas=(0,)),
+        }
+        assert image.cluster_id is not None
+        node.image = image.apply(
+            UpdateMetadata(
+                image.controller_id,
+                image.controller_epoch,
+                image.cluster_id,
+                (*image.brokers.values(), BrokerImage(5, (elsewhere,), None, 1)),
+                (image.topics[topic]._replace(partitions=states),),
+            )
+        )
+        for version, unreachable in ((12, ListenerNotFound), (5, LeaderNotAvailable)):
+            led, dead, deaf, offline = ask(client, [topic], version).topics[0].partitions
+            assert (led.error_code, led.leader_id, led.offline_replicas) == (0, 0, [7])
+            assert (dead.error_code, dead.leader_id) == (LeaderNotAvailable.code, -1)
+            assert dead.offline_replicas == [7]
+            assert (deaf.error_code, deaf.leader_id) == (unreachable.code, -1)
+            assert (offline.error_code, offline.leader_id) == (LeaderNotAvailable.code, -1)
+            assert (offline.isr_nodes, offline.offline_replicas) == ([0], [0])

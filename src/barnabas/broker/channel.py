@@ -1,0 +1,192 @@
+"""One connection's unanswered requests: each has a slot, and the slots leave in their order.
+
+Owns the order of answers and how many may be owed. A slot is ready when its bytes are known; the
+first slot that is not holds back all behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from typing import Any, NamedTuple
+
+from barnabas.broker.context import Context
+from barnabas.errors import KafkaError
+from barnabas.net.connection import Connection
+from barnabas.protocol.api import Api
+from barnabas.protocol.codec import Message
+from barnabas.protocol.frame import RequestHeader, encode_response
+from barnabas.types import FileSlice, Part
+
+_log = logging.getLogger(__name__)
+
+_MAX_OWED = 64  # unanswered requests a connection may have before it is read no further
+
+Later = Coroutine[Any, Any, Message | None]
+
+
+class Hold(NamedTuple):
+    """Stage one is not over: the connection's next frame must not overtake this one."""
+
+    until: Later
+
+
+class Staged:
+    """Stage one is done but for the writing; asked for the answer once the logs are written."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def answer(self) -> Message | Later | None:
+        """The answer, what has to be awaited for it, or None if nothing is answered."""
+
+
+Outcome = Message | Later | Hold | Staged | None
+
+
+class _Slot:
+    """A response's place in its connection's order."""
+
+    __slots__ = ("api", "correlation_id", "is_ready", "parts", "staged", "task", "version")
+
+    def __init__(
+        self, api: Api, correlation_id: int, version: int, staged: Staged | None = None
+    ) -> None:
+        self.api = api
+        self.correlation_id = correlation_id
+        self.version = version
+        self.staged = staged
+        self.is_ready = False
+        self.parts: Sequence[Part] = ()
+        self.task: asyncio.Task[None] | None = None
+
+    def fill(self, response: Message) -> None:
+        self.parts = encode_response(self.api, self.version, self.correlation_id, response)
+        self.is_ready = True
+
+
+class Channel:
+    """What one connection is owed, and the context that its requests share."""
+
+    __slots__ = ("_connection", "_context", "_is_full", "_slots", "_staged")
+
+    def __init__(self, connection: Connection, context: Context) -> None:
+        self._connection = connection
+        self._context = context
+        self._slots: deque[_Slot] = deque()
+        self._staged: list[_Slot] = []
+        self._is_full = False
+
+    def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
+        """The context of a request: the last one's, if this one is of the same kind."""
+        context = self._context
+        if context.version != version or context.api is not api or context.client_id != client_id:
+            context = self._context = context.for_request(api, version, client_id)
+        return context
+
+    @property
+    def has_staged(self) -> bool:
+        return bool(self._staged)
+
+    @property
+    def is_owed(self) -> bool:
+        return bool(self._slots)
+
+    def answer(self, api: Api, header: RequestHeader, version: int, outcome: Outcome) -> None:
+        """Answer a request as its handler's outcome says, after all those before it."""
+        if outcome is None:
+            return
+        correlation_id = header.correlation_id
+        if isinstance(outcome, Staged):
+            slot = _Slot(api, correlation_id, version, outcome)
+            self._slots.append(slot)
+            self._staged.append(slot)
+            return
+        if isinstance(outcome, Message) and not self._slots:
+            self._connection.write(encode_response(api, version, correlation_id, outcome))
+            return
+        slot = _Slot(api, correlation_id, version)
+        self._slots.append(slot)
+        if isinstance(outcome, Message):
+            slot.fill(outcome)
+        elif isinstance(outcome, Hold):
+            self._connection.pause_reading()
+            self._wait(slot, outcome.until, held=True)
+        else:
+            self._wait(slot, outcome, held=False)
+        self._check_limit()
+
+    def answer_staged(self) -> None:
+        """The logs have been written: build the answers that waited for it."""
+        staged, self._staged = self._staged, []
+        for slot in staged:
+            assert slot.staged is not None
+            try:
+                outcome = slot.staged.answer()
+                if outcome is None:
+                    self._slots.remove(slot)
+                elif isinstance(outcome, Message):
+                    slot.fill(outcome)
+                else:
+                    self._wait(slot, outcome, held=False)
+            except Exception as error:
+                self._give_up(slot, error)
+        self._send_ready()
+        self._check_limit()
+
+    def _check_limit(self) -> None:
+        # Those that wait for the writing at the end of this wake-up do not count: grouping them is
+        # the point, and the receive buffer bounds them.
+        if len(self._slots) - len(self._staged) >= _MAX_OWED and not self._is_full:
+            self._is_full = True
+            self._connection.pause_reading()
+
+    def _wait(self, slot: _Slot, later: Later, *, held: bool) -> None:
+        slot.task = asyncio.get_running_loop().create_task(self._await(slot, later, held))
+
+    async def _await(self, slot: _Slot, later: Later, held: bool) -> None:
+        try:
+            response = await later
+            if response is None:
+                self._slots.remove(slot)
+            else:
+                slot.fill(response)
+        except Exception as error:
+            self._give_up(slot, error)
+        self._send_ready()
+        if held and not self._connection.is_closing:
+            self._connection.resume_reading()
+
+    def _give_up(self, slot: _Slot, error: Exception) -> None:
+        """There will be no answer, and answers keep their order: the connection has to go."""
+        host, port = self._connection.peer_address
+        if isinstance(error, KafkaError):
+            _log.warning(
+                "%s from %s:%d closed its connection: %s", slot.api.name, host, port, error
+            )
+            self._connection.close()
+        else:
+            _log.error("%s from %s:%d failed", slot.api.name, host, port, exc_info=error)
+            self._connection.abort()
+
+    def _send_ready(self) -> None:
+        slots = self._slots
+        while slots and slots[0].is_ready:
+            self._connection.write(slots.popleft().parts)
+        if self._is_full and len(slots) < _MAX_OWED and not self._connection.is_closing:
+            self._is_full = False
+            self._connection.resume_reading()
+
+    def cancel(self) -> None:
+        """The connection is gone: nobody will read these answers."""
+        for slot in self._slots:
+            if slot.task is not None and not slot.is_ready:
+                slot.task.cancel()
+            for part in slot.parts:
+                if isinstance(part, FileSlice):
+                    part.release()
+        self._slots.clear()
+        self._staged.clear()

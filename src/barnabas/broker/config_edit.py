@@ -1,0 +1,99 @@
+"""What a request to alter configs asks of the settings that a resource has: new ones, or an error.
+
+AlterConfigs gives all settings anew; IncrementalAlterConfigs sets, deletes, and, for lists, appends
+and subtracts (KIP-339). An item that a list has already is not appended again. A list that is
+edited without having been set starts from Kafka's default, not from what a broker says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.config import ConfigKey
+from barnabas.errors import InvalidConfig, InvalidRequest
+
+Settings = Mapping[str, str]
+Edit = Callable[[Settings], dict[str, str]]
+"""From the settings that a resource has to those that it shall have; raises a KafkaError."""
+
+
+class Operation(IntEnum):
+    """What to do to one setting, with its code on the wire."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One setting of a request; `operation` is as it came and may be none."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def replacement(settings: Sequence[tuple[str, str | None]]) -> Edit:
+    """AlterConfigs: nothing stays but what is named."""
+    changes = [Change(name, Operation.SET, value) for name, value in settings]
+    _refuse_malformed(changes)
+    wanted = {change.name: change.value or "" for change in changes}
+    return lambda _: dict(wanted)
+
+
+def increments(changes: Sequence[Change], key_of: Callable[[str], ConfigKey]) -> Edit:
+    """IncrementalAlterConfigs; `key_of` gives a name's row or raises InvalidConfig."""
+    _refuse_malformed(changes)
+
+    def edit(current: Settings) -> dict[str, str]:
+        wanted = dict(current)
+        for change in changes:
+            _carry_out(change, wanted, key_of)
+        return wanted
+
+    return edit
+
+
+def _carry_out(change: Change, wanted: dict[str, str], key_of: Callable[[str], ConfigKey]) -> None:
+    name, value = change.name, change.value or ""
+    if change.operation == Operation.DELETE:
+        # Whatever is there can be taken back, known here or not.
+        if wanted.pop(name, None) is None:
+            key_of(name)
+        return
+    key = key_of(name)
+    if change.operation == Operation.SET:
+        wanted[name] = value
+        return
+    if key.type != "list":
+        verb = Operation(change.operation).name.lower()
+        raise InvalidConfig(f"{name} is no list: nothing can be {verb}ed; set it instead")
+    items = _items(wanted.get(name, key.text(key.default) or ""))
+    if change.operation == Operation.APPEND:
+        items += [item for item in _items(value) if item not in items]
+    else:
+        leaving = _items(value)
+        items = [item for item in items if item not in leaving]
+    wanted[name] = ",".join(items)
+
+
+def _refuse_malformed(changes: Iterable[Change]) -> None:
+    """What no resource could carry out, whatever it has."""
+    seen: set[str] = set()
+    for name, operation, value in changes:
+        if name in seen:
+            raise InvalidRequest(f"{name} is given more than once; say it once")
+        seen.add(name)
+        if operation not in Operation.__members__.values():
+            raise InvalidRequest(
+                f"operation {operation} on {name}: there are 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
+            )
+        if value is None and operation != Operation.DELETE:
+            raise InvalidRequest(f"{name} has no value (null); delete it to take its default")
+
+
+def _items(text: str) -> list[str]:
+    return list(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))

@@ -1,0 +1,76 @@
+"""Which settings of brokers may be changed while they run, and what to tell of a change.
+
+A request with one that may not be is refused; one that the metadata tree holds all the same
+(written by hand, or by another version) is left out and logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Mapping
+
+from barnabas.config import BrokerConfig, inert_warning, key_of
+from barnabas.config.dynamic_keys import refusal
+from barnabas.errors import BarnabasError, ConfigError, InvalidConfig, InvalidRequest
+
+_log = logging.getLogger(__name__)
+
+
+def check_change(name: str, is_for_all: bool) -> None:
+    """Raises InvalidConfig for a name that there is not, InvalidRequest for one not to be changed.
+
+    Passwords cannot be kept: in the tree they would have to be encrypted (SE-6).
+    """
+    try:
+        key = key_of(name)
+    except ConfigError as error:
+        raise InvalidConfig(str(error)) from None
+    reason = refusal(name, is_for_all)
+    if reason is not None:
+        raise InvalidRequest(reason)
+    if key.type == "password":
+        raise InvalidConfig(f"{name} is a secret, which is not kept among dynamic configs")
+
+
+def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
+    """Of a broker's stored settings those that cannot be in force, and why."""
+    reasons = {}
+    for name, text in stored.items():
+        try:
+            check_change(name, is_for_all)
+            key_of(name).parse(text)
+        except BarnabasError as error:
+            reasons[name] = str(error)
+    return reasons
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """What is set in `after` and was not, or otherwise, in `before`."""
+    return {name: text for name, text in after.items() if before.get(name) != text}
+
+
+def in_question(
+    current: Mapping[str, str], wanted: Mapping[str, str], useless: Container[str]
+) -> dict[str, str]:
+    """What a request answers for: all but settings of no use that were there and just stay."""
+    return {
+        name: text
+        for name, text in wanted.items()
+        if name not in useless or current.get(name) != text
+    }
+
+
+def tell_changes(before: BrokerConfig, after: BrokerConfig) -> None:
+    """One line for each setting that is another one now, and one if that changes nothing."""
+    for name in dict.fromkeys((*before.set_names(), *after.set_names())):
+        old, new = before.value(name), after.value(name)
+        if old == new:
+            continue
+        key = key_of(name)
+        if key.is_sensitive:
+            _log.info("broker config %s has changed", name)
+        else:
+            _log.info("broker config %s=%s, was %s", name, key.text(new), key.text(old))
+        warning = inert_warning(name)
+        if warning is not None:
+            _log.warning("%s", warning)

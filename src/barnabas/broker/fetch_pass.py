@@ -1,0 +1,341 @@
+"""One look at the partitions that a fetch wants: what is there now, and the answer made of it.
+
+A pass takes slices of files, whose bytes nobody here sees. They are owned by the pass until its
+answer is handed over; a pass that is not answered must be released.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from errno import EMFILE, ENFILE
+from struct import Struct
+
+from barnabas.broker.context import Context
+from barnabas.broker.replica import Replica
+from barnabas.errors import (
+    CorruptData,
+    FencedLeaderEpoch,
+    KafkaError,
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    OffsetOutOfRange,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnsupportedVersion,
+)
+from barnabas.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from barnabas.replication.fetch_session import FetchSession, SessionPartition
+from barnabas.types import FileSlice
+
+_log = logging.getLogger(__name__)
+
+TOPIC_IDS = 13
+"""The first version that names topics by their id."""
+
+_OLDEST = 4  # below, records would have to be converted down, which nobody does any more
+_DIVERGING_EPOCHS = 12
+_TELLS_LEADER = 16
+_READ_COMMITTED = 1
+_NO_OFFSET = -1
+_BASE_OFFSET = Struct(">q")
+
+
+class Row:
+    """One partition of an answer."""
+
+    __slots__ = ("data", "is_drained", "partition", "replica", "size_bytes", "topic", "topic_id")
+
+    def __init__(self, topic: str, topic_id: bytes, data: PartitionData) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.data = data
+        self.size_bytes = 0
+        self.is_drained = False
+        """There is nothing from the reader's offset on, and nothing is wrong."""
+        self.replica: Replica | None = None
+        self.partition: SessionPartition | None = None
+
+
+class FetchPass:
+    """What was found; `size_bytes` of records in all."""
+
+    __slots__ = (
+        "_committed",
+        "_context",
+        "_left_bytes",
+        "_silent",
+        "_version",
+        "has_error",
+        "replicas",
+        "rows",
+        "size_bytes",
+    )
+
+    def __init__(self, context: Context, request: FetchRequest, max_bytes: int) -> None:
+        self._context = context
+        self._version = context.version
+        self._committed = request.isolation_level == _READ_COMMITTED
+        self._left_bytes = max_bytes
+        self._silent: list[SessionPartition] = []  # looked at, and there is nothing to say of them
+        self.size_bytes = 0
+        self.has_error = False
+        self.rows: list[Row] = []
+        self.replicas: list[Replica] = []
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def read_all(self, topics: Sequence[FetchTopic]) -> None:
+        """Every partition of a full request; each gets its row."""
+        for topic in topics:
+            for wanted in topic.partitions:
+                row = self._read(topic.topic, topic.topic_id, wanted)
+                self.rows.append(row)
+                if row.replica is not None:
+                    self.replicas.append(row.replica)
+
+    def read_changed(self, session: FetchSession) -> None:
+        """What changed in a session, until the limit is reached; the rest has its turn later."""
+        for partition in list(session.changed):
+            row = self._read(partition.topic, partition.topic_id, partition.wanted)
+            row.partition = partition
+            if row.replica is not None:
+                partition.watch(row.replica)
+            data = row.data
+            if (
+                row.is_drained
+                and data.high_watermark == partition.high_watermark
+                and data.log_start_offset == partition.log_start_offset
+            ):
+                self._silent.append(partition)
+                continue
+            self.rows.append(row)
+            if self._left_bytes <= 0:
+                return
+
+    def _read(self, topic: str, topic_id: bytes, wanted: FetchPartition) -> Row:
+        replica = None
+        try:
+            replica = self._replica(topic, topic_id, wanted)
+            row = Row(topic, topic_id, _bounds(replica))
+            row.replica = replica
+            self._fill(row, replica, wanted)
+            return row
+        except KafkaError as error:
+            data = self._failed(topic, topic_id, wanted, error)
+        except CorruptData as error:
+            _log.error("read of %s-%d failed: %s", topic, wanted.partition, error)
+            data = self._failed(topic, topic_id, wanted, KafkaStorageError(str(error)))
+        except OSError as error:
+            assert replica is not None
+            self._disk_failed(replica, error)
+            data = self._failed(topic, topic_id, wanted, KafkaStorageError(str(error)))
+        self.has_error = True
+        return Row(topic, topic_id, data)
+
+    def _replica(self, topic: str, topic_id: bytes, wanted: FetchPartition) -> Replica:
+        """The leader's replica that may answer, or the KafkaError that is the answer."""
+        context = self._context
+        if self._version >= TOPIC_IDS:
+            known = context.node.image.topic_names.get(topic_id)
+            if known is None:
+                raise UnknownTopicId("no topic has this id (deleted, or not yet known here)")
+            topic = known
+        elif self._version < _OLDEST:
+            raise UnsupportedVersion(f"Fetch version {self._version} cannot carry record batches")
+        if not context.allowed(topic):
+            raise TopicAuthorizationFailed(f"not allowed to read {topic}")
+        replica = context.node.replicas.leader_of((topic, wanted.partition))
+        replica.partition.check_leader_epoch(wanted.current_leader_epoch)
+        return replica
+
+    def _fill(self, row: Row, replica: Replica, wanted: FetchPartition) -> None:
+        """Put into a row what is to be read of its partition."""
+        log = replica.log
+        data = row.data
+        offset = wanted.fetch_offset
+        if wanted.last_fetched_epoch >= 0 and self._version >= _DIVERGING_EPOCHS:
+            diverging = _diverging(replica, wanted)
+            if diverging is not None:
+                data.diverging_epoch = diverging
+                self.has_error = True  # an answer that must not wait
+                return
+        bound = data.last_stable_offset if self._committed else data.high_watermark
+        if log.log_start_offset <= offset <= log.log_end_offset and (
+            offset >= bound or self._left_bytes <= 0
+        ):
+            row.is_drained = offset >= bound
+            if self._committed:
+                data.aborted_transactions = []
+            return
+        # A first batch larger than every limit is returned all the same, or its reader would never
+        # get past it (KIP-74).
+        slices = replica.read(
+            offset,
+            min(self._left_bytes, wanted.partition_max_bytes),
+            at_least_one_batch=self.size_bytes == 0,
+            committed=self._committed,
+        )
+        data.records = slices
+        row.size_bytes = sum([part.size for part in slices])
+        self.size_bytes += row.size_bytes
+        self._left_bytes -= row.size_bytes
+        if self._committed:
+            end_offset = _end_offset(slices, offset, bound)
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                for each in log.aborted_transactions(offset, end_offset)
+            ]
+
+    def _failed(
+        self, topic: str, topic_id: bytes, wanted: FetchPartition, error: KafkaError
+    ) -> PartitionData:
+        data = PartitionData(
+            partition_index=wanted.partition,
+            error_code=error.code,
+            high_watermark=_NO_OFFSET,
+            last_stable_offset=_NO_OFFSET,
+            log_start_offset=_NO_OFFSET,
+            aborted_transactions=None,
+            records=b"",
+        )
+        if self._version >= _TELLS_LEADER and isinstance(
+            error, NotLeaderOrFollower | FencedLeaderEpoch
+        ):
+            image = self._context.node.image
+            known = image.topics.get(image.topic_names.get(topic_id, topic))
+            state = known.partitions.get(wanted.partition) if known else None
+            if state is not None:  # who leads now, which spares the client a Metadata (KIP-951)
+                data.current_leader = LeaderIdAndEpoch(
+                    leader_id=state.leader, leader_epoch=state.leader_epoch
+                )
+        return data
+
+    def _disk_failed(self, replica: Replica, error: OSError) -> None:
+        _log.error("read of %s failed: %s", replica.topic_partition, error)
+        if error.errno not in (EMFILE, ENFILE):  # too many open files is no fault of the disk
+            self._context.node.replicas.fail_directory(replica, error)
+
+    # --- answering -------------------------------------------------------------------------------
+
+    def response(self, session: FetchSession | None) -> FetchResponse:
+        """The answer, which owns the slices from now on; a session learns what it says."""
+        responses: list[FetchableTopicResponse] = []
+        topic = None
+        for row in self.rows:
+            if topic is None or row.topic != topic.topic or row.topic_id != topic.topic_id:
+                topic = FetchableTopicResponse(
+                    topic=row.topic, topic_id=row.topic_id, partitions=[]
+                )
+                responses.append(topic)
+            topic.partitions.append(row.data)
+        response = FetchResponse(responses=responses)
+        if self._version >= _TELLS_LEADER and self.has_error:
+            response.node_endpoints = list(self._endpoints())
+        if session is not None:
+            response.session_id = session.session_id
+            self._tell(session)
+        return response
+
+    def _tell(self, session: FetchSession) -> None:
+        changed = session.changed
+        for partition in self._silent:
+            del changed[partition]
+        for row in self.rows:
+            partition = row.partition or self._begun(session, row)
+            session.answered(partition, row.data.high_watermark, row.data.log_start_offset)
+            if row.is_drained:
+                changed.pop(partition, None)
+            elif row.size_bytes:
+                session.served(partition)
+
+    def _begun(self, session: FetchSession, row: Row) -> SessionPartition:
+        """The session begins with this answer: one of its partitions, which listens from now on."""
+        name = row.topic_id if session.uses_topic_ids else row.topic
+        partition = session.partitions[name, row.data.partition_index]
+        if row.replica is not None:
+            partition.watch(row.replica)
+        return partition
+
+    def _endpoints(self) -> Iterator[NodeEndpoint]:
+        leaders = {row.data.current_leader.leader_id for row in self.rows}
+        brokers = self._context.node.image.brokers
+        for broker_id in sorted(leaders & brokers.keys()):
+            host, port = self._context.address_of(brokers[broker_id])
+            rack = brokers[broker_id].rack
+            yield NodeEndpoint(node_id=broker_id, host=host, port=port, rack=rack)
+
+    def slices(self) -> Iterator[tuple[Row, FileSlice]]:
+        for row in self.rows:
+            if row.size_bytes:
+                assert isinstance(row.data.records, list)
+                for part in row.data.records:
+                    assert isinstance(part, FileSlice)
+                    yield row, part
+
+    def release(self) -> None:
+        """Give back the slices: what was read is not sent."""
+        for _, part in self.slices():
+            part.release()
+        for row in self.rows:
+            row.data.records = b""
+            row.size_bytes = 0
+
+    def disk_failed(self, error: OSError) -> None:
+        """The bytes that were found cannot be had: their partitions say so instead."""
+        for row in self.rows:
+            if row.size_bytes and row.replica is not None:
+                self._disk_failed(row.replica, error)
+                row.data.error_code = KafkaStorageError.code
+        self.release()
+
+
+def _bounds(replica: Replica) -> PartitionData:
+    return PartitionData(
+        partition_index=replica.topic_partition.partition,
+        high_watermark=replica.high_watermark,
+        last_stable_offset=replica.last_stable_offset,
+        log_start_offset=replica.log.log_start_offset,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _diverging(replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
+    """Where the reader's log left this one, if it did (KIP-595): it must cut its own there."""
+    log = replica.log
+    epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        raise OffsetOutOfRange(f"nothing is known of leader epoch {wanted.last_fetched_epoch}")
+    if wanted.fetch_offset < log.log_start_offset:
+        raise OffsetOutOfRange(f"the log begins at {log.log_start_offset}")
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def _end_offset(slices: Sequence[FileSlice], offset: int, bound: int) -> int:
+    """The offset behind the last batch of the slices, or a later one, at most `bound`.
+
+    The next batch, if there is one in the file, begins with its offset.
+    """
+    if not slices:
+        return offset
+    last = slices[-1]
+    following = last.file.pread(_BASE_OFFSET.size, last.position + last.size)
+    if len(following) == _BASE_OFFSET.size:
+        (end_offset,) = _BASE_OFFSET.unpack(following)
+        if offset < end_offset <= bound:
+            return int(end_offset)
+    return bound

@@ -1,0 +1,57 @@
+"""CreatePartitions (key 37): topics grow; what is stored stays where it is (TP-5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from barnabas.broker.context import Context
+from barnabas.broker.deadline import within
+from barnabas.broker.router import Outcome
+from barnabas.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicAuthorizationFailed
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def handle(context: Context, request: CreatePartitionsRequest) -> Outcome:
+    return _create_all(context, request)
+
+
+async def _create_all(
+    context: Context, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    times = Counter(topic.name for topic in request.topics)
+    results = []
+    for topic in {topic.name: topic for topic in request.topics}.values():
+        result = CreatePartitionsTopicResult(name=topic.name)
+        try:
+            if times[topic.name] > 1:
+                raise InvalidRequest("Duplicate topic in request.")
+            if not context.allowed(topic.name):
+                raise TopicAuthorizationFailed(f"not allowed to alter {topic.name}")
+            await _create(context, topic, request)
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, str(error)
+        results.append(result)
+    return CreatePartitionsResponse(results=results)
+
+
+async def _create(
+    context: Context, topic: CreatePartitionsTopic, request: CreatePartitionsRequest
+) -> None:
+    assignments = topic.assignments
+    growth = context.node.controller.create_partitions(
+        topic.name,
+        topic.count,
+        None if assignments is None else [each.broker_ids for each in assignments],
+        validate_only=request.validate_only,
+    )
+    if request.validate_only:
+        await growth
+        return
+    await within(request.timeout_ms, growth)
+    if request.timeout_ms <= 0:
+        raise RequestTimedOut("begun; with a timeout of 0 nobody is told that it is done")

@@ -1,0 +1,74 @@
+"""DescribeLogDirs (key 35): every log directory of this broker, its partitions and their sizes.
+
+A directory that is offline is in the answer with KAFKA_STORAGE_ERROR and without partitions: that
+is how an administrator learns which disk it was.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.broker.authorization import CLUSTER_NAME
+from barnabas.broker.context import Context
+from barnabas.errors import ClusterAuthorizationFailed, KafkaStorageError
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from barnabas.storage.store import LogStore
+from barnabas.types import TopicPartition
+
+Wanted = frozenset[TopicPartition] | None
+"""The partitions that are asked for; None: all."""
+
+
+def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    if not context.allowed(CLUSTER_NAME):
+        return DescribeLogDirsResponse(error_code=ClusterAuthorizationFailed.code)
+    wanted: Wanted = None
+    if request.topics is not None:
+        wanted = frozenset(
+            TopicPartition(each.topic, partition)
+            for each in request.topics
+            for partition in each.partitions
+        )
+    store = context.node.replicas.store
+    return DescribeLogDirsResponse(
+        results=[
+            *(_online(store, path, wanted) for path in store.online_directories),
+            *(_offline(path) for path in store.failed_directories),
+        ]
+    )
+
+
+def _online(store: LogStore, path: Path, wanted: Wanted) -> DescribeLogDirsResult:
+    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
+    try:
+        total_bytes, usable_bytes = store.volume_bytes(path)
+    except OSError:
+        return _offline(path)
+    for name, (size_bytes, is_future) in store.sizes(path).items():
+        if wanted is None or name in wanted:
+            by_topic.setdefault(name.topic, []).append(
+                DescribeLogDirsPartition(
+                    partition_index=name.partition,
+                    partition_size=size_bytes,
+                    # How far the log ends below the high watermark: never, where it is the
+                    # partition's only log on this broker.
+                    offset_lag=0,
+                    is_future_key=is_future,
+                )
+            )
+    return DescribeLogDirsResult(
+        log_dir=str(path.absolute()),
+        topics=[DescribeLogDirsTopic(name=name, partitions=by_topic[name]) for name in by_topic],
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
+    )
+
+
+def _offline(path: Path) -> DescribeLogDirsResult:
+    return DescribeLogDirsResult(log_dir=str(path.absolute()), error_code=KafkaStorageError.code)

@@ -1,0 +1,47 @@
+"""IncrementalAlterConfigs (key 44): single settings of a topic or of brokers changed (KIP-339)."""
+
+from __future__ import annotations
+
+from barnabas.broker.config_edit import Change, increments
+from barnabas.broker.config_resource import Alteration, alter_all
+from barnabas.broker.context import Context
+from barnabas.broker.router import Outcome
+from barnabas.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+
+def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Outcome:
+    return _alter(context, request)
+
+
+async def _alter(
+    context: Context, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    wanted = [_alteration(resource) for resource in request.resources]
+    outcomes = await alter_all(context, wanted, request.validate_only)
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            IncrementalAlterConfigsResourceResponse(
+                error_code=each.error_code,
+                error_message=each.error_message,
+                resource_type=each.kind,
+                resource_name=each.name,
+            )
+            for each in outcomes
+        ]
+    )
+
+
+def _alteration(resource: IncrementalAlterConfigsResource) -> Alteration:
+    changes = [
+        Change(config.name, config.config_operation, config.value) for config in resource.configs
+    ]
+    return Alteration(
+        resource.resource_type,
+        resource.resource_name,
+        lambda key_of: increments(changes, key_of),
+    )

@@ -1,0 +1,63 @@
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ended, for those who may have to truncate.
+
+Asked by followers, and by consumers that want to know whether what they have read is still there
+after a change of leaders (KIP-320). The answer for an epoch that had no records is the one before;
+for an epoch that this leader does not know yet it is -1 and -1.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.broker.context import Context
+from barnabas.broker.replica import Replica
+from barnabas.errors import (
+    KafkaError,
+    NotLeaderOrFollower,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from barnabas.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from barnabas.types import TopicPartition
+
+
+def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    is_broker = context.allowed_to(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+    topics = []
+    for topic in request.topics:
+        is_allowed = is_broker or context.allowed(topic.topic)
+        partitions = [
+            _end_offset(context, topic.topic, wanted, is_allowed) for wanted in topic.partitions
+        ]
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _end_offset(
+    context: Context, topic: str, wanted: OffsetForLeaderPartition, is_allowed: bool
+) -> EpochEndOffset:
+    try:
+        if not is_allowed:
+            raise TopicAuthorizationFailed(f"not allowed to describe {topic}")
+        replica = _leader(context, TopicPartition(topic, wanted.partition))
+        replica.partition.check_leader_epoch(wanted.current_leader_epoch)
+        epoch, end_offset = replica.log.epoch_end_offset(wanted.leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(partition=wanted.partition, error_code=error.code)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def _leader(context: Context, name: TopicPartition) -> Replica:
+    """The replica; a partition that lives elsewhere is no unknown one."""
+    try:
+        return context.node.replicas.leader_of(name)
+    except UnknownTopicOrPartition:
+        topic = context.node.image.topics.get(name.topic)
+        if topic is not None and name.partition in topic.partitions:
+            raise NotLeaderOrFollower(f"this broker does not host {name}") from None
+        raise

@@ -1,0 +1,67 @@
+"""Drives the preparation of batches whose topics ask for more than a look at their header.
+
+Most batches are ready at once. One that takes longer is what `Hold` is for: decompressing and
+compressing go to a thread, and between slices of its walk the loop serves everybody else. Of those
+that unpack to much one is worked on at a time, so that a thousand bombs need the memory of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from barnabas.errors import CorruptData
+from barnabas.storage.admission import Limits, Steps, prepare
+
+Step = Callable[[], bytes] | None
+
+
+class Preparer:
+    """A broker has one."""
+
+    __slots__ = ("_large",)
+
+    def __init__(self) -> None:
+        self._large = asyncio.Lock()
+
+    def prepared(
+        self, records: memoryview, limits: Limits, now_ms: int
+    ) -> memoryview | Coroutine[Any, Any, memoryview]:
+        """The batch to append, or what to await for it; raises what the producer is to be told.
+
+        `records` must stay valid until then, and is written to. The coroutine raises alike.
+        """
+        steps = prepare(records, limits, now_ms)
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            ready: memoryview = end.value
+            return ready
+        return _finish(steps, step) if step is None else self._finish_large(steps, step)
+
+    async def _finish_large(self, steps: Steps, step: Step) -> memoryview:
+        async with self._large:
+            return await _finish(steps, step)
+
+
+async def _finish(steps: Steps, step: Step) -> memoryview:
+    try:
+        while True:
+            if step is None:
+                await asyncio.sleep(0)
+                step = next(steps)
+                continue
+            result = failure = None
+            try:
+                result = await asyncio.to_thread(step)
+            except CorruptData as error:
+                # Without its frames, in which lies what a bomb unpacked to.
+                failure = error.with_traceback(None)
+            try:
+                step = steps.send(result) if failure is None else steps.throw(failure)
+            finally:
+                del failure, result
+    except StopIteration as end:
+        batch: memoryview = end.value
+        return batch

@@ -1,0 +1,124 @@
+"""The small files of a log directory and of a partition, line by line (ST-9).
+
+    <offset>.snapshot                the producers that the partition knew, as Kafka prints them
+    *-offset-checkpoint              an offset per partition
+    leader-epoch-checkpoint          where each leader epoch began
+    meta.properties                  whose directory it is
+    partition.metadata               whose partition it is
+    .kafka_cleanshutdown             that the broker was stopped in order
+
+Kafka has a tool for the first alone; the others' lines are ours, in its manner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from barnabas.cli.describe import topic_id_text
+from barnabas.config import parse_properties
+from barnabas.errors import CorruptData
+from barnabas.storage.checkpoint import read_entries, read_offsets
+from barnabas.storage.directory import CLEANER, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from barnabas.storage.epochs import FILE_NAME as LEADER_EPOCHS
+from barnabas.storage.epochs import EpochEntry
+from barnabas.storage.files import OsFiles
+from barnabas.storage.partition_metadata import FILE_NAME as PARTITION_METADATA
+from barnabas.storage.partition_metadata import read_topic_id
+from barnabas.storage.producers import NO_OFFSET, Producer
+from barnabas.storage.snapshot import decode_snapshot
+
+MAX_BYTES = 256 << 20
+"""A snapshot of five million producers; a larger file is not what its name says."""
+
+Lines = Callable[[Path, str], Iterator[str]]
+
+
+def snapshot_lines(path: Path, shown_as: str) -> Iterator[str]:
+    """Kafka's line of each producer. Raises CorruptData."""
+    for producer_id, producer in decode_snapshot(_content(path)):
+        yield _producer_line(producer_id, producer)
+
+
+def _producer_line(producer_id: int, producer: Producer) -> str:
+    began = producer.transaction_offset
+    line = (
+        f"producerId: {producer_id} producerEpoch: {producer.epoch} "
+        f"coordinatorEpoch: {producer.coordinator_epoch} "
+        f"currentTxnFirstOffset: OptionalLong{'.empty' if began == NO_OFFSET else f'[{began}]'} "
+        f"lastTimestamp: {producer.timestamp} "
+    )
+    if producer.batches:
+        last = producer.batches[-1]
+        line += (
+            f"firstSequence: {last.base_sequence} lastSequence: {last.last_sequence} "
+            f"lastOffset: {last.last_offset} offsetDelta: {last.offset_delta} "
+            f"timestamp: {last.timestamp}"
+        )
+    return line
+
+
+def read_epochs(path: Path) -> list[EpochEntry]:
+    """The entries of a `leader-epoch-checkpoint`. Raises CorruptData."""
+    found = []
+    for words in read_entries(OsFiles(), path):
+        try:
+            epoch, start_offset = map(int, words)
+        except ValueError as cause:
+            raise CorruptData(f"malformed line {' '.join(words)!r}") from cause
+        found.append(EpochEntry(epoch, start_offset))
+    return found
+
+
+def _offset_lines(path: Path, shown_as: str) -> Iterator[str]:
+    _content(path)
+    for (topic, partition), offset in sorted(read_offsets(OsFiles(), path).items()):
+        yield f"topic: {topic} partition: {partition} offset: {offset}"
+
+
+def _epoch_lines(path: Path, shown_as: str) -> Iterator[str]:
+    _content(path)
+    for epoch, start_offset in read_epochs(path):
+        yield f"epoch: {epoch} startOffset: {start_offset}"
+
+
+def _property_lines(path: Path, shown_as: str) -> Iterator[str]:
+    try:
+        pairs = dict(parse_properties(_content(path).decode()))
+    except UnicodeDecodeError as cause:
+        raise CorruptData("not text") from cause
+    for key, value in sorted(pairs.items()):
+        yield f"{key}: {value}"
+
+
+def _metadata_lines(path: Path, shown_as: str) -> Iterator[str]:
+    _content(path)
+    topic_id = read_topic_id(OsFiles(), path.parent)
+    assert topic_id is not None, "it was read a moment ago"
+    yield f"topicId: {topic_id_text(topic_id)}"
+
+
+def _marker_lines(path: Path, shown_as: str) -> Iterator[str]:
+    content = _content(path).strip()  # empty if written before Kafka 3.8
+    if content:
+        yield content.decode("utf-8", "replace")
+
+
+def _content(path: Path) -> bytes:
+    """The whole file; FileNotFoundError where `storage` would take its absence for emptiness."""
+    if path.stat().st_size > MAX_BYTES:
+        raise CorruptData(f"{path.stat().st_size} bytes are too many for such a file")
+    return path.read_bytes()
+
+
+SMALL_FILES: dict[str, Lines] = {
+    RECOVERY_POINTS: _offset_lines,
+    HIGH_WATERMARKS: _offset_lines,
+    LOG_STARTS: _offset_lines,
+    CLEANER: _offset_lines,
+    LEADER_EPOCHS: _epoch_lines,
+    "meta.properties": _property_lines,
+    PARTITION_METADATA: _metadata_lines,
+    ".kafka_cleanshutdown": _marker_lines,
+}
+"""By file name."""

@@ -1,0 +1,204 @@
+"""The records of Kafka's two internal topics: what groups committed, which transactions are open.
+
+    __consumer_offsets     key: version int16, which says what the record is, then its body
+                               0, 1  an offset that a group committed (0 is only read)
+                               2     a group of the classic protocol, with its members
+                           value: version int16, body; null deletes
+    __transaction_state    key: version int16 (0), transactional id
+                           value: version int16 (0; 1 from Kafka 4), body; null deletes
+
+A member's subscription and assignment are bytes to the broker; consumers put a version int16 and a
+body of their own there (`ConsumerProtocol`), of which newer versions only add at the end.
+
+Owns these layouts, in the notation of the wire's messages, and decoding. Whatever the bytes are,
+the outcome is a record, `UnknownRecordType` for a kind that we do not know, or `CorruptData`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct, error
+from typing import NamedTuple, TypeVar
+
+from barnabas.errors import CorruptData
+from barnabas.protocol.codec import decode, decode_prefix
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BYTES, INT8, INT16, INT32, INT64, STRING, Array
+
+GROUP_TOPIC, TRANSACTION_TOPIC = "__consumer_offsets", "__transaction_state"
+
+CONSUMER_PROTOCOL = "consumer"
+"""The protocol type of groups whose members' bytes are a `ConsumerProtocol`."""
+
+_VERSION = Struct(">h")
+
+M = TypeVar("M", bound=Message)
+
+
+class OffsetCommitKey(Message):
+    group: str = field(STRING)
+    topic: str = field(STRING)
+    partition: int = field(INT32)
+
+
+class OffsetCommitValue(Message, flexible="4+"):
+    offset: int = field(INT64)
+    leader_epoch: int = field(INT32, versions="3+", default=-1, ignorable=True)
+    metadata: str = field(STRING)
+    commit_timestamp: int = field(INT64)
+    expire_timestamp: int = field(INT64, versions="1", default=-1, ignorable=True)
+
+
+class GroupMetadataKey(Message):
+    group: str = field(STRING)
+
+
+class MemberMetadata(Message):
+    member_id: str = field(STRING)
+    group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
+    client_id: str = field(STRING)
+    client_host: str = field(STRING)
+    rebalance_timeout: int = field(INT32, versions="1+", ignorable=True)
+    session_timeout: int = field(INT32)
+    subscription: bytes = field(BYTES)
+    assignment: bytes = field(BYTES)
+
+
+class GroupMetadataValue(Message, flexible="4+"):
+    protocol_type: str = field(STRING)
+    generation: int = field(INT32)
+    protocol: str | None = field(STRING, nullable="0+")
+    leader: str | None = field(STRING, nullable="0+")
+    current_state_timestamp: int = field(INT64, versions="2+", default=-1, ignorable=True)
+    members: list[MemberMetadata] = field(Array(MemberMetadata))
+
+
+class TopicPartitions(Message):
+    topic: str = field(STRING)
+    partitions: list[int] = field(Array(INT32))
+
+
+class ConsumerProtocolSubscription(Message):
+    topics: list[str] = field(Array(STRING))
+    user_data: bytes | None = field(BYTES, nullable="0+")
+    owned_partitions: list[TopicPartitions] = field(
+        Array(TopicPartitions), versions="1+", ignorable=True
+    )
+    generation_id: int = field(INT32, versions="2+", default=-1, ignorable=True)
+    rack_id: str | None = field(STRING, versions="3+", nullable="3+", default=None, ignorable=True)
+
+
+class ConsumerProtocolAssignment(Message):
+    assigned_partitions: list[TopicPartitions] = field(Array(TopicPartitions))
+    user_data: bytes | None = field(BYTES, nullable="0+")
+
+
+class TransactionKey(Message):
+    transactional_id: str = field(STRING)
+
+
+class TransactionPartitions(Message):
+    topic: str = field(STRING)
+    partition_ids: list[int] = field(Array(INT32))
+
+
+class TransactionValue(Message, flexible="1+"):
+    producer_id: int = field(INT64)
+    producer_epoch: int = field(INT16)
+    transaction_timeout_ms: int = field(INT32)
+    transaction_status: int = field(INT8)
+    transaction_partitions: list[TransactionPartitions] | None = field(
+        Array(TransactionPartitions), nullable="0+"
+    )
+    last_update_timestamp_ms: int = field(INT64)
+    start_timestamp_ms: int = field(INT64)  # -1: none was begun
+
+
+class TransactionStatus(IntEnum):
+    """Kafka's names; the last two are never written."""
+
+    Empty = 0
+    Ongoing = 1
+    PrepareCommit = 2
+    PrepareAbort = 3
+    CompleteCommit = 4
+    CompleteAbort = 5
+    Dead = 6
+    PrepareEpochFence = 7
+
+
+OFFSET_COMMIT_TYPES, GROUP_METADATA_TYPE, TRANSACTION_TYPE = (0, 1), 2, 0
+
+_GROUP_KEYS: dict[int, type[Message]] = {
+    **dict.fromkeys(OFFSET_COMMIT_TYPES, OffsetCommitKey),
+    GROUP_METADATA_TYPE: GroupMetadataKey,
+}
+_NEWEST: dict[type[Message], int] = {
+    OffsetCommitValue: 4,
+    GroupMetadataValue: 4,
+    TransactionValue: 1,
+    ConsumerProtocolSubscription: 3,
+    ConsumerProtocolAssignment: 3,
+}
+
+
+class UnknownRecordType(CorruptData):
+    """The key's version is that of a newer Kafka's record, which readers skip."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"unknown record type {version}")
+        self.version = version
+
+
+class InternalRecord(NamedTuple):
+    """A record of an internal topic; without a value it deletes what its key names."""
+
+    type: int  # the key's version
+    key: Message
+    version: int  # the value's; -1 if there is none
+    value: Message | None
+
+
+def decode_group_record(key: bytes | None, value: bytes | None) -> InternalRecord:
+    """A record of `__consumer_offsets`. Raises UnknownRecordType, CorruptData."""
+    kind, body = _versioned(key)
+    if kind not in _GROUP_KEYS:
+        raise UnknownRecordType(kind)
+    is_group = kind == GROUP_METADATA_TYPE
+    name = decode(_GROUP_KEYS[kind], body, kind)
+    return _record(kind, name, GroupMetadataValue if is_group else OffsetCommitValue, value)
+
+
+def decode_transaction_record(key: bytes | None, value: bytes | None) -> InternalRecord:
+    """A record of `__transaction_state`. Raises UnknownRecordType, CorruptData."""
+    kind, body = _versioned(key)
+    if kind != TRANSACTION_TYPE:
+        raise UnknownRecordType(kind)
+    return _record(kind, decode(TransactionKey, body, kind), TransactionValue, value)
+
+
+def decode_consumer_protocol(cls: type[M], data: bytes) -> tuple[int, M]:
+    """Version and content of a member's subscription or assignment. Raises CorruptData."""
+    version, body = _versioned(data)
+    if version < 0:
+        raise CorruptData(f"{cls.__name__} has the version {version}")
+    return version, decode_prefix(cls, body, min(version, _NEWEST[cls]))
+
+
+def _record(kind: int, key: Message, cls: type[Message], value: bytes | None) -> InternalRecord:
+    if value is None:
+        return InternalRecord(kind, key, -1, None)
+    version, body = _versioned(value)
+    if not 0 <= version <= _NEWEST[cls]:
+        raise CorruptData(f"{cls.__name__} has the unknown version {version}")
+    return InternalRecord(kind, key, version, decode(cls, body, version))
+
+
+def _versioned(data: bytes | None) -> tuple[int, bytes]:
+    if data is None:
+        raise CorruptData("the record has no key")
+    try:
+        (version,) = _VERSION.unpack_from(data)
+    except error as cause:
+        raise CorruptData(f"{len(data)} bytes have no version") from cause
+    return version, data[_VERSION.size :]

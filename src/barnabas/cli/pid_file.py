@@ -1,0 +1,91 @@
+"""`barnabas.pid` in a broker's first log directory: which process `server stop` is to stop.
+
+    4711                    process id
+    8123456                 when the process began, in the kernel's ticks; -1 where nobody tells
+    PLAINTEXT://:9092       the configured listeners
+
+A plain file, for a real Kafka refuses a directory that it does not know and ignores such a file. A
+broker that was killed leaves it behind; a process id is used again sooner or later, so the time at
+which the process began belongs to it. Nothing but the standard library: `server start` imports it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+FILE_NAME = "barnabas.pid"
+UNKNOWN_START = -1
+
+_MAX_BYTES = 4096
+
+
+class PidFile(NamedTuple):
+    pid: int
+    began_ticks: int
+    listeners: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the very process that wrote it still runs."""
+        began_ticks = process_began_ticks(self.pid)
+        return began_ticks is not None and began_ticks == self.began_ticks
+
+
+def read_pid_file(directory: Path) -> PidFile | None:
+    """None if there is none, or what there is cannot be one."""
+    try:
+        with (directory / FILE_NAME).open("rb") as file:
+            lines = file.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
+        return PidFile(int(lines[0]), int(lines[1]), lines[2])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def claim(directory: Path, listeners: str) -> bool:
+    """Write this process's file; False if a live process has one there, or the disk refuses.
+
+    Neither is a reason not to start: whether the directory can be had is the broker's to say.
+    """
+    found = read_pid_file(directory)
+    if found is not None and found.is_alive:
+        return False
+    pid = os.getpid()
+    began_ticks = process_began_ticks(pid)
+    text = f"{pid}\n{UNKNOWN_START if began_ticks is None else began_ticks}\n{listeners}\n"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / FILE_NAME).write_text(text)
+    except OSError:
+        return False
+    return True
+
+
+def release(directory: Path) -> None:
+    """Remove this process's own file; the disk may refuse that."""
+    found = read_pid_file(directory)
+    if found is not None and found.pid == os.getpid():
+        try:
+            (directory / FILE_NAME).unlink(missing_ok=True)
+        except OSError:
+            return  # the next start, or stop, sees that it is stale
+
+
+def process_began_ticks(pid: int) -> int | None:
+    """When a process began; None if there is none (any more), UNKNOWN_START if nobody tells."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            # Behind the name, which may hold anything, in parentheses: fields 3 and 22 of all.
+            fields = stat.read().rpartition(b")")[2].split()
+        return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    except (FileNotFoundError, ProcessLookupError):
+        if Path("/proc/self/stat").exists():
+            return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        return UNKNOWN_START
+    return UNKNOWN_START

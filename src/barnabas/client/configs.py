@@ -1,0 +1,194 @@
+"""Configs of topics and brokers, asked of the cluster or changed in it: the config part of `Admin`.
+
+Only a broker itself knows what its properties file said, so what concerns one broker is asked of
+it; everything else of any broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple, TypeVar
+
+from barnabas.client.channel import Node
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import check
+from barnabas.errors import BrokerNotAvailable
+from barnabas.protocol.api import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Api
+from barnabas.protocol.codec import Message
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from barnabas.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+
+TOPIC: Final = 2
+BROKER: Final = 4
+"""Types of config resources."""
+
+DYNAMIC_TOPIC_CONFIG: Final = 1
+DYNAMIC_BROKER_CONFIG: Final = 2
+DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
+STATIC_BROKER_CONFIG: Final = 4
+DEFAULT_CONFIG: Final = 5
+"""Sources of a config's value: set for the topic, for the broker, for all brokers, in the broker's
+properties file, and Kafka's own default."""
+
+CONFIG_TYPES: Final = (
+    "unknown",
+    "boolean",
+    "string",
+    "int",
+    "short",
+    "long",
+    "double",
+    "list",
+    "class",
+    "password",
+)
+"""The names of config types, by their code."""
+
+M = TypeVar("M", bound=Message)
+
+
+class ConfigResource(NamedTuple):
+    type: int  # TOPIC or BROKER
+    name: str  # the topic, the broker's id, or "" for what is set for all brokers
+
+
+class ConfigOperationType(IntEnum):
+    SET = 0
+    DELETE = 1  # back to the default
+    APPEND = 2  # items to a list
+    SUBTRACT = 3  # items from a list
+
+
+class ConfigOperation(NamedTuple):
+    """What to do to one config; `value` is None for DELETE, comma-separated items for lists."""
+
+    name: str
+    op: ConfigOperationType = ConfigOperationType.SET
+    value: str | None = None
+
+
+class ConfigSynonym(NamedTuple):
+    """One of the places that set a value; the first one wins."""
+
+    name: str
+    value: str | None
+    source: int
+
+
+class ConfigEntry(NamedTuple):
+    name: str
+    value: str | None  # None if sensitive
+    source: int  # DYNAMIC_TOPIC_CONFIG ... DEFAULT_CONFIG
+    is_sensitive: bool
+    is_read_only: bool
+    type: str  # one of CONFIG_TYPES
+    synonyms: tuple[ConfigSynonym, ...]  # strongest first; empty unless asked for
+    documentation: str | None  # None unless asked for
+
+
+class Configs:
+    """Describes and alters configs over the connections of a client."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def describe(
+        self,
+        resource: ConfigResource,
+        names: Sequence[str] | None,
+        include_synonyms: bool,
+        include_documentation: bool,
+    ) -> list[ConfigEntry]:
+        request = DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(
+                    resource_type=resource.type,
+                    resource_name=resource.name,
+                    configuration_keys=None if names is None else list(names),
+                )
+            ],
+            include_synonyms=include_synonyms,
+            include_documentation=include_documentation,
+        )
+        answer = await self._ask(resource, DESCRIBE_CONFIGS, request, DescribeConfigsResponse)
+        (result,) = answer.results
+        check(result.error_code, _named(resource), result.error_message)
+        return [_entry(config) for config in result.configs]
+
+    async def alter(
+        self, resource: ConfigResource, operations: Sequence[ConfigOperation], validate_only: bool
+    ) -> None:
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                IncrementalAlterConfigsResource(
+                    resource_type=resource.type,
+                    resource_name=resource.name,
+                    configs=[
+                        IncrementalAlterableConfig(name=name, config_operation=op, value=value)
+                        for name, op, value in operations
+                    ],
+                )
+            ],
+            validate_only=validate_only,
+        )
+        answer = await self._ask(
+            resource, INCREMENTAL_ALTER_CONFIGS, request, IncrementalAlterConfigsResponse
+        )
+        (result,) = answer.responses
+        check(result.error_code, _named(resource), result.error_message)
+
+    async def _ask(
+        self, resource: ConfigResource, api: Api, request: Message, answer: type[M]
+    ) -> M:
+        async def attempt() -> M:
+            node = self._node_of(resource)
+            if node is None:
+                return await self._cluster.call_any(api, request, answer)
+            return await self._cluster.call(node, api, request, answer)
+
+        return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
+
+    def _node_of(self, resource: ConfigResource) -> Node | None:
+        """Whom to ask; None: anybody."""
+        if resource.type != BROKER or not resource.name:
+            return None
+        node = None
+        if resource.name.isascii() and resource.name.isdigit():
+            node = self._cluster.metadata.view.nodes.get(int(resource.name))
+        if node is None:
+            raise BrokerNotAvailable(f"no broker {resource.name!r} is known to be alive")
+        return node
+
+
+def _named(resource: ConfigResource) -> str:
+    kinds = {TOPIC: "topic", BROKER: "broker"}
+    if resource.type == BROKER and not resource.name:
+        return "configs of all brokers"
+    return f"configs of {kinds.get(resource.type, 'resource')} {resource.name!r}"
+
+
+def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
+    known = 0 <= config.config_type < len(CONFIG_TYPES)
+    return ConfigEntry(
+        name=config.name,
+        value=config.value,
+        source=config.config_source,
+        is_sensitive=config.is_sensitive,
+        is_read_only=config.read_only,
+        type=CONFIG_TYPES[config.config_type if known else 0],
+        synonyms=tuple(
+            ConfigSynonym(each.name, each.value, each.source) for each in config.synonyms
+        ),
+        documentation=config.documentation,
+    )

@@ -1,0 +1,183 @@
+"""Filling an empty store from another tree: how a broker of Kafka's becomes one of ours (ZK-6).
+
+The tree is a mapping from path to node, as JSON has it:
+
+    {"/brokers/topics/t": {"data": "{...}", "version": 0, ...},
+     "/brokers/ids/0":    {"data": "{...}", "ephemeral": true, ...}, ...}
+
+`data` is text or null; of the rest only `ephemeral` counts. Ephemeral nodes belong to sessions that
+are over, and stay behind. Everything else is taken as it is, whether we know it or not; data
+versions begin anew, which nobody can tell, since no broker of the old cluster is alive.
+
+A partition whose state node is missing gets one. Its leader epoch is above every one in its log,
+never 0: an old epoch assigned again would cut the epoch history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from barnabas.cluster import layout
+from barnabas.cluster.image import NEVER_LED
+from barnabas.cluster.layout import StateNode
+from barnabas.cluster.loading import LatestEpochOf, children
+from barnabas.cluster.store import Create, MetadataStore, Operation, Set
+from barnabas.errors import ConfigError, CorruptData
+from barnabas.types import TopicPartition
+
+_ROOT = "/"
+_ZOOKEEPERS_OWN = "/zookeeper"
+_HAVE_ENTRIES = (
+    layout.TOPICS,
+    layout.TOPIC_CONFIGS,
+    layout.DELETE_TOPICS,
+    "/config/brokers",
+    "/config/clients",
+    "/config/users",
+    "/config/ips",
+)
+"""What has children only in a store that is in use, and not in one that was merely started."""
+
+Data = dict[str, bytes | None]
+
+
+class ImportSummary(NamedTuple):
+    """What an import has made."""
+
+    nodes: int
+    topics: int
+    partitions: int
+    ephemeral_nodes: int
+    """Left behind."""
+    new_states: tuple[TopicPartition, ...]
+    """Partitions whose state node was missing."""
+
+
+async def import_tree(
+    store: MetadataStore, tree: Mapping[str, Any], leader_epoch_of: LatestEpochOf
+) -> ImportSummary:
+    """Put the whole tree into a store that is empty, or was never used; all of it, or nothing.
+
+    `leader_epoch_of`: the newest leader epoch in a partition's log, -1 where there is none. Raises
+    ConfigError with what stands in the way, CorruptData for a tree that cannot be read, and
+    MetadataError if the store cannot be written.
+    """
+    await _check_empty(store)
+    data, ephemeral_nodes = _persistent(tree)
+    if layout.CONTROLLER in data:
+        raise ConfigError(
+            f"{layout.CONTROLLER} is not ephemeral: a KRaft controller has taken over this cluster"
+        )
+    topics = {
+        name: layout.decode_topic(name, data[layout.topic_path(name)])
+        for name in _names_below(data, layout.TOPICS)
+    }
+    new_states = []
+    for name, topic in topics.items():
+        for number, replicas in topic.replicas.items():
+            if not replicas:
+                raise CorruptData(f"{layout.topic_path(name)}: partition {number} has no replicas")
+            if layout.state_path(name, number) not in data:
+                partition = TopicPartition(name, number)
+                epoch = max(leader_epoch_of(partition), NEVER_LED) + 1
+                _add_state(data, partition, replicas, epoch)
+                new_states.append(partition)
+    await _check_cluster_id(store, data)
+    await _keep_larger_numbers(store, data)
+    operations: list[Operation] = []
+    for path in sorted(data):
+        exists = await store.read(path) is not None
+        operations.append((Set if exists else Create)(path, data[path]))
+    if operations:
+        await store.commit(operations)
+    partitions = sum(len(topic.replicas) for topic in topics.values())
+    return ImportSummary(
+        len(operations), len(topics), partitions, ephemeral_nodes, tuple(new_states)
+    )
+
+
+async def _check_empty(store: MetadataStore) -> None:
+    for path in _HAVE_ENTRIES:
+        names = await children(store, path)
+        if names:
+            raise ConfigError(
+                f"the metadata has {path}/{names[0]} already: a tree can be imported only before "
+                "there are topics or settings"
+            )
+
+
+def _persistent(tree: Mapping[str, Any]) -> tuple[Data, int]:
+    """The data of the nodes that stay, by path, and how many do not."""
+    data: Data = {}
+    ephemeral_nodes = 0
+    for path, node in tree.items():
+        if path == _ROOT or f"{path}/".startswith(f"{_ZOOKEEPERS_OWN}/"):
+            continue
+        content = _data_of(path, node)
+        if node.get("ephemeral"):
+            ephemeral_nodes += 1
+        else:
+            data[path] = content
+    for path in sorted(data):
+        parent = path.rpartition("/")[0]
+        if parent and parent not in data:
+            raise CorruptData(f"{path} is in the tree, and its parent {parent} is not")
+    return data, ephemeral_nodes
+
+
+def _data_of(path: str, node: Any) -> bytes | None:
+    """The data of a node as JSON has it; raises CorruptData for what is no node of a tree."""
+    if not path.startswith("/") or "" in path[1:].split("/"):
+        raise CorruptData(f"{path!r} is not the path of a node")
+    if not isinstance(node, Mapping):
+        raise CorruptData(f"{path} is {node!r} in the tree, and not an object with data")
+    text = node.get("data")
+    if text is None:
+        return None
+    try:
+        return str.encode(text)
+    except (TypeError, UnicodeEncodeError):
+        raise CorruptData(f"{path} has the data {text!r}, which is not text") from None
+
+
+def _names_below(data: Data, parent: str) -> list[str]:
+    prefix = f"{parent}/"
+    below = (path[len(prefix) :] for path in data if path.startswith(prefix))
+    return sorted(name for name in below if "/" not in name)
+
+
+def _add_state(data: Data, name: TopicPartition, replicas: Any, leader_epoch: int) -> None:
+    """A state as it was when the partition began, but for the epoch: all replicas are in sync."""
+    controller_epoch = layout.decode_epoch(data.get(layout.CONTROLLER_EPOCH) or b"0")
+    state = StateNode(replicas[0], leader_epoch, tuple(replicas), controller_epoch)
+    data.setdefault(layout.partitions_path(name.topic), None)
+    data.setdefault(layout.partition_path(*name), None)
+    data[layout.state_path(*name)] = layout.encode_state(state)
+
+
+async def _check_cluster_id(store: MetadataStore, data: Data) -> None:
+    known = await store.read(layout.CLUSTER_ID)
+    if known is None or layout.CLUSTER_ID not in data:
+        return
+    ours = layout.decode_cluster_id(known.data)
+    theirs = layout.decode_cluster_id(data[layout.CLUSTER_ID])
+    if ours != theirs:
+        raise ConfigError(
+            f"the tree is that of cluster {theirs}, and this store belongs to cluster {ours}"
+        )
+
+
+async def _keep_larger_numbers(store: MetadataStore, data: Data) -> None:
+    """A controller epoch and a producer id never come twice, whichever tree they were in."""
+    epoch = await store.read(layout.CONTROLLER_EPOCH)
+    if epoch is not None and layout.CONTROLLER_EPOCH in data:
+        theirs = layout.decode_epoch(data[layout.CONTROLLER_EPOCH])
+        if layout.decode_epoch(epoch.data) > theirs:
+            del data[layout.CONTROLLER_EPOCH]
+    ids = await store.read(layout.PRODUCER_ID_BLOCK)
+    ours = None if ids is None else layout.decode_producer_id_block(ids.data)
+    if ours is not None:
+        block = layout.decode_producer_id_block(data.get(layout.PRODUCER_ID_BLOCK))
+        if block is None or block.last < ours.last:
+            data.pop(layout.PRODUCER_ID_BLOCK, None)

@@ -1,0 +1,37 @@
+"""AlterConfigs (key 33): a resource's configs, all of them: what is not named falls back.
+
+Version 2 is flexible. KIP-339 put IncrementalAlterConfigs in its place; old clients still send it.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BOOLEAN, INT8, INT16, INT32, STRING, Array
+
+
+class AlterableConfig(Message):
+    name: str = field(STRING)
+    value: str | None = field(STRING, nullable="0+")
+
+
+class AlterConfigsResource(Message):
+    resource_type: int = field(INT8)
+    resource_name: str = field(STRING)
+    configs: list[AlterableConfig] = field(Array(AlterableConfig))
+
+
+class AlterConfigsRequest(Message, flexible="2+"):
+    resources: list[AlterConfigsResource] = field(Array(AlterConfigsResource))
+    validate_only: bool = field(BOOLEAN)
+
+
+class AlterConfigsResourceResponse(Message):
+    error_code: int = field(INT16)
+    error_message: str | None = field(STRING, nullable="0+")
+    resource_type: int = field(INT8)
+    resource_name: str = field(STRING)
+
+
+class AlterConfigsResponse(Message, flexible="2+"):
+    throttle_time_ms: int = field(INT32)
+    responses: list[AlterConfigsResourceResponse] = field(Array(AlterConfigsResourceResponse))

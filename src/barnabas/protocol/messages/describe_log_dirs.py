@@ -1,0 +1,46 @@
+"""DescribeLogDirs (key 35): what lies in a broker's log directories, and how large (KIP-113).
+
+Version 2 is flexible, 3 has an error of the whole request, 4 the volumes' sizes (KIP-827).
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BOOLEAN, INT16, INT32, INT64, STRING, Array
+
+
+class DescribableLogDirTopic(Message):
+    topic: str = field(STRING)
+    partitions: list[int] = field(Array(INT32))
+
+
+class DescribeLogDirsRequest(Message, flexible="2+"):
+    topics: list[DescribableLogDirTopic] | None = field(
+        Array(DescribableLogDirTopic), nullable="0+", default=None
+    )
+
+
+class DescribeLogDirsPartition(Message):
+    partition_index: int = field(INT32)
+    partition_size: int = field(INT64)
+    offset_lag: int = field(INT64)
+    is_future_key: bool = field(BOOLEAN)
+
+
+class DescribeLogDirsTopic(Message):
+    name: str = field(STRING)
+    partitions: list[DescribeLogDirsPartition] = field(Array(DescribeLogDirsPartition))
+
+
+class DescribeLogDirsResult(Message):
+    error_code: int = field(INT16)
+    log_dir: str = field(STRING)
+    topics: list[DescribeLogDirsTopic] = field(Array(DescribeLogDirsTopic))
+    total_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
+    usable_bytes: int = field(INT64, versions="4+", ignorable=True, default=-1)
+
+
+class DescribeLogDirsResponse(Message, flexible="2+"):
+    throttle_time_ms: int = field(INT32, ignorable=True)
+    error_code: int = field(INT16, versions="3+", ignorable=True)
+    results: list[DescribeLogDirsResult] = field(Array(DescribeLogDirsResult))

@@ -1,0 +1,195 @@
+"""Records that are alike, decoded by class instead of field by field.
+
+Owns the fast path of `columns.py`. Records of one producer differ in what their fields hold more
+than in how long they are. Where the octets that say lengths are the same, so is the place of every
+field, and all that has to be loaded of a record is
+
+    length | attributes | timestamp delta | offset delta | key length | key | value length | value
+    '------------------- at most 16 octets: one load -----------------'     '-- a second one --'
+
+A class is what shares the octets of `length`, `key length` and `value length`, and the top bits of
+both deltas (a varint goes on after an octet with its top bit set). An offset delta grows by an
+octet at 64 and at 8,192, so a batch has two or three classes and a fetch hardly more. Where there
+are many (values of any size) nothing is decoded here: `fields.py` does it for any records.
+
+A class is read off its first record by the rules of the slow reader, and what that would refuse is
+of no class; so everything that is found here lies inside its record.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from barnabas.errors import CorruptData
+from barnabas.records.fields import Blobs, Fields, Integers, Octets
+from barnabas.records.varint import read_varint
+
+Words = npt.NDArray[np.uint64]
+Chosen = npt.NDArray[np.bool_]
+
+_MOST_CLASSES = 8
+_WORD_BYTES = 8
+_HEAD_BYTES = 2 * _WORD_BYTES
+
+
+class _Layout(NamedTuple):
+    """Where the fields of a class lie, counted from a record's start; a length of -1 is a null."""
+
+    time_delta: int
+    offset_delta: int
+    key_length_at: int
+    key: int
+    key_length: int
+    value_length_at: int
+    value: int
+    value_length: int
+
+
+class _Heads(NamedTuple):
+    """Records, and the words that hold the first 16 octets of each."""
+
+    rows: Integers
+    starts: Integers
+    low: Words
+    high: Words
+
+    def where(self, chosen: Chosen) -> _Heads:
+        if chosen.all():
+            return self
+        rows, starts, low, high = self
+        return _Heads(rows[chosen], starts[chosen], low[chosen], high[chosen])
+
+
+def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | None:
+    """The fields of the records at `starts`, at least one; None if they are not of few classes.
+
+    `data` and `octets` are one buffer, with 16 octets behind the last record.
+    """
+    left = _Heads(np.arange(starts.size), starts, *_words(octets, starts, _HEAD_BYTES))
+    parts: list[tuple[Integers, Fields]] = []
+    for _ in range(_MOST_CLASSES):
+        # A small class may well come first, so one from the middle stands for the many.
+        first = int(left.starts[left.starts.size // 2])
+        layout = _layout(data, first)
+        if layout is None:
+            return None
+        members = left.where(_same_head(data, first, left, layout))
+        members = members.where(_same_value_length(data, first, octets, members, layout))
+        if members.rows.size * _MOST_CLASSES < left.rows.size:
+            return None
+        parts.append((members.rows, _fields(members, layout)))
+        if members.rows.size == left.rows.size:
+            return _merged(parts, starts.size)
+        others = np.ones(starts.size, np.bool_)
+        others[members.rows] = False
+        left = left.where(others[left.rows])
+    return None
+
+
+def _layout(data: bytes, start: int) -> _Layout | None:
+    """The layout of the record at `start`; None if it has not one that can be a class's."""
+    try:
+        size, body = read_varint(data, start)
+        end = body + size
+        time_delta = body + 1
+        _, offset_delta = read_varint(data, time_delta)
+        _, key_length_at = read_varint(data, offset_delta)
+        key_length, key = read_varint(data, key_length_at)
+        value_length_at = key + max(key_length, 0)
+        if key_length < -1 or not key_length_at < value_length_at < end:
+            return None
+        value_length, value = read_varint(data, value_length_at)
+    except (IndexError, CorruptData):
+        return None
+    if value_length < -1 or value + max(value_length, 0) > end:
+        return None
+    if key - start > _HEAD_BYTES or value - value_length_at > _WORD_BYTES:
+        return None
+    return _Layout(
+        time_delta - start,
+        offset_delta - start,
+        key_length_at - start,
+        key - start,
+        key_length,
+        value_length_at - start,
+        value - start,
+        value_length,
+    )
+
+
+def _same_head(data: bytes, first: int, heads: _Heads, layout: _Layout) -> Chosen:
+    """Which records have the record length, the key length and the deltas' widths of `first`."""
+    octets = bytearray(_HEAD_BYTES)
+    octets[: layout.time_delta - 1] = b"\xff" * (layout.time_delta - 1)
+    octets[layout.time_delta : layout.key_length_at] = b"\x80" * (
+        layout.key_length_at - layout.time_delta
+    )
+    octets[layout.key_length_at : layout.key] = b"\xff" * (layout.key - layout.key_length_at)
+    same: Chosen = (heads.low ^ _word(data, first)) & _word(octets, 0) == 0
+    if high := _word(octets, _WORD_BYTES):
+        same &= (heads.high ^ _word(data, first + _WORD_BYTES)) & high == 0
+    return same
+
+
+def _same_value_length(
+    data: bytes, first: int, octets: Octets, heads: _Heads, layout: _Layout
+) -> Chosen:
+    """Which of the records whose head is that of `first` have its value length too."""
+    at = layout.value_length_at
+    (words,) = _words(octets, heads.starts + at, _WORD_BYTES)
+    mask = np.uint64((1 << 8 * (layout.value - at)) - 1)
+    same: Chosen = (words ^ _word(data, first + at)) & mask == 0
+    return same
+
+
+def _fields(heads: _Heads, layout: _Layout) -> Fields:
+    starts = heads.starts
+    value_octets = max(layout.value_length, 0)
+    return Fields(
+        time_deltas=_varints(heads, layout.time_delta, layout.offset_delta),
+        offset_deltas=_varints(heads, layout.offset_delta, layout.key_length_at),
+        keys=Blobs(starts + layout.key, np.full(starts.size, layout.key_length)),
+        values=Blobs(starts + layout.value, np.full(starts.size, layout.value_length)),
+        cursor=starts + (layout.value + value_octets),
+    )
+
+
+def _varints(heads: _Heads, begin: int, end: int) -> Integers:
+    """Zigzag varints of `end - begin` octets each, `begin` octets into their records."""
+    word, at = (heads.low, begin) if begin < _WORD_BYTES else (heads.high, begin - _WORD_BYTES)
+    shifted = word >> np.uint64(8 * at)
+    if begin < _WORD_BYTES < end:
+        shifted |= heads.high << np.uint64(8 * (_WORD_BYTES - at))
+    zigzag = shifted & np.uint64(0x7F)
+    for octet in range(1, end - begin):
+        zigzag |= (shifted >> np.uint64(octet)) & np.uint64(0x7F << 7 * octet)
+    return (zigzag >> np.uint64(1)).view(np.int64) ^ -(zigzag & np.uint64(1)).view(np.int64)
+
+
+def _merged(parts: list[tuple[Integers, Fields]], count: int) -> Fields:
+    """The rows of all classes, in the order of the records."""
+    if len(parts) == 1:
+        return parts[0][1]
+    columns = [np.empty(count, np.int64) for _ in range(7)]
+    for rows, (time_deltas, offset_deltas, keys, values, cursor) in parts:
+        members = (time_deltas, offset_deltas, *keys, *values, cursor)
+        for column, member in zip(columns, members, strict=True):
+            column[rows] = member
+    time_deltas, offset_deltas, keys_at, key_lengths, values_at, value_lengths, cursor = columns
+    keys, values = Blobs(keys_at, key_lengths), Blobs(values_at, value_lengths)
+    return Fields(time_deltas, offset_deltas, keys, values, cursor)
+
+
+def _words(octets: Octets, positions: Integers, size: int) -> list[Words]:
+    """The `size` octets at each position, as words of which the first octet is the lowest."""
+    # An item of any alignment is gathered as it is; as a number it would be copied beforehand.
+    overlapping = np.ndarray((octets.size - size + 1,), f"V{size}", octets, strides=(1,))
+    words = overlapping[positions].view("<u8").reshape(-1, size // _WORD_BYTES)
+    return [np.ascontiguousarray(column) for column in words.T]
+
+
+def _word(octets: bytes | bytearray, position: int) -> np.uint64:
+    return np.uint64(int.from_bytes(octets[position : position + _WORD_BYTES], "little"))

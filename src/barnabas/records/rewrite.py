@@ -1,0 +1,194 @@
+"""What a broker does with the records of one batch: look at each of them, or compress them anew.
+
+Neither touches a record: offsets, times, keys, values and headers stay the bytes that the producer
+wrote (`record` draws them). A walk checks that they are what the header says, and the rules that a
+topic may have. It is done some records at a time, for it is plain Python on the event loop, where
+nothing may take longer than a few milliseconds; compression is one call that suits a thread.
+
+Whatever the bytes are, a walk ends in a verdict or in `CorruptData`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    NO_TIMESTAMP,
+    BatchHeader,
+    seal,
+)
+from barnabas.records.compression import NONE, compress, decompress
+from barnabas.records.varint import finish_varint, read_varint
+
+_MIN_RECORD_BYTES = 7
+_MAX_FAULTS = 1000  # of one batch that are told: an answer must not outgrow its request
+_TIMESTAMPS = range(-(1 << 63), 1 << 63)
+_MAX_TIMESTAMP = Struct(">q")
+_MAX_TIMESTAMP_AT = 35
+
+
+class Rules(NamedTuple):
+    """What a topic asks of each record."""
+
+    needs_key: bool = False
+    """Compaction has no other way to tell records apart (ST-7)."""
+    oldest_ms: int | None = None
+    """The smallest timestamp that is accepted; None: any. Records without one always pass."""
+    newest_ms: int | None = None
+
+
+class Fault(NamedTuple):
+    """Why a record is refused; its place in the batch is what KIP-467 names it by."""
+
+    record: int
+    message: str
+    is_timestamp: bool
+
+
+class Walk:
+    """A batch's records one after another, as far as `step` was called.
+
+    `plain` is the section of records, decompressed. At the end `faults` holds the first thousand
+    that broke a rule, `fault_count` how many did, and `max_timestamp` what the header should say.
+    """
+
+    __slots__ = (
+        "_at",
+        "_header",
+        "_index",
+        "_plain",
+        "_rules",
+        "fault_count",
+        "faults",
+        "max_timestamp",
+    )
+
+    def __init__(self, header: BatchHeader, plain: bytes, rules: Rules) -> None:
+        if header.record_count * _MIN_RECORD_BYTES > len(plain):
+            raise CorruptData(f"{header.record_count} records in {len(plain)} bytes")
+        self._header = header
+        self._plain = plain
+        self._rules = rules
+        self._index = 0
+        self._at = 0
+        self.faults: list[Fault] = []
+        self.fault_count = 0
+        self.max_timestamp = NO_TIMESTAMP
+
+    def step(self, record_count: int) -> bool:
+        """Walk at most so many records; whether there are more. CorruptData."""
+        end = min(self._index + record_count, self._header.record_count)
+        try:
+            self._walk_to(end)
+        except IndexError as cause:
+            raise CorruptData(f"a record behind the first {self._index} is cut") from cause
+        if end < self._header.record_count:
+            return True
+        if self._at != len(self._plain):
+            raise CorruptData(f"{len(self._plain) - self._at} bytes behind the last record")
+        return False
+
+    def _walk_to(self, end_index: int) -> None:
+        """As in `record`, nearly every varint is one byte and is read in place."""
+        data = self._plain
+        at = self._at
+        total = len(data)
+        base_timestamp = self._header.base_timestamp
+        max_timestamp = self.max_timestamp
+        needs_key, oldest_ms, newest_ms = self._rules
+        for index in range(self._index, end_index):
+            raw, at = data[at], at + 1
+            if raw >= 0x80:
+                raw, at = finish_varint(data, at, raw)
+            end = at + ((raw >> 1) ^ -(raw & 1))
+            if not at < end <= total:
+                raise CorruptData(f"record {index} reaches from byte {at} to {end} of {total}")
+            raw, at = data[at + 1], at + 2
+            if raw >= 0x80:
+                raw, at = finish_varint(data, at, raw)
+            timestamp = base_timestamp + ((raw >> 1) ^ -(raw & 1))
+            raw, at = data[at], at + 1
+            if raw >= 0x80:
+                raw, at = finish_varint(data, at, raw)
+            if raw != index << 1:
+                raise CorruptData(f"record {index} has the offset delta {(raw >> 1) ^ -(raw & 1)}")
+            key_raw, at = data[at], at + 1
+            if key_raw >= 0x80:
+                key_raw, at = finish_varint(data, at, key_raw)
+            at += 0 if key_raw & 1 else key_raw >> 1
+            raw, at = data[at], at + 1
+            if raw >= 0x80:
+                raw, at = finish_varint(data, at, raw)
+            at += 0 if raw & 1 else raw >> 1
+            at = at + 1 if data[at] == 0 else _after_headers(data, at, end)
+            if at != end:
+                raise CorruptData(f"record {index} does not fill its {end} bytes")
+            if timestamp > max_timestamp:
+                max_timestamp = timestamp
+            if needs_key and key_raw & 1:
+                self._fault(index, "a compacted topic accepts no record without a key", False)
+            elif timestamp != NO_TIMESTAMP and (
+                (oldest_ms is not None and timestamp < oldest_ms)
+                or (newest_ms is not None and timestamp > newest_ms)
+            ):
+                self._fault(index, f"timestamp {timestamp} lies outside of {self._bounds()}", True)
+        self._index = end_index
+        self._at = at
+        if max_timestamp not in _TIMESTAMPS:
+            raise CorruptData("a timestamp does not fit into 64 bits")
+        self.max_timestamp = max_timestamp
+
+    def _fault(self, index: int, message: str, is_timestamp: bool) -> None:
+        self.fault_count += 1
+        if len(self.faults) < _MAX_FAULTS:
+            self.faults.append(Fault(index, message, is_timestamp))
+
+    def _bounds(self) -> str:
+        oldest_ms, newest_ms = self._rules.oldest_ms, self._rules.newest_ms
+        return (
+            f"[{'' if oldest_ms is None else oldest_ms}, {'' if newest_ms is None else newest_ms}]"
+        )
+
+
+def _after_headers(data: bytes, at: int, end: int) -> int:
+    count, at = read_varint(data, at)
+    if not 0 <= count <= end - at:
+        raise CorruptData(f"{count} headers in {end - at} bytes")
+    for _ in range(count):
+        size, at = read_varint(data, at)
+        if size < 0:
+            raise CorruptData("a header's key is null")
+        size, at = read_varint(data, at + size)
+        at += max(size, 0)
+        if at > end:  # else a record of many lengths could be walked far beyond its end
+            raise CorruptData("a header reaches beyond its record")
+    return at
+
+
+def plain_section(records: memoryview, header: BatchHeader, limit_bytes: int) -> bytes:
+    """The records of one batch, decompressed; CorruptData, also above `limit_bytes`."""
+    body = records[HEADER_BYTES : header.size_bytes]
+    return bytes(body) if header.codec == NONE else decompress(header.codec, body, limit_bytes)
+
+
+def rewrite(header: BatchHeader, plain: bytes, *, codec: int, level: int | None) -> bytes:
+    """The batch with its section of records in another codec, and else as it was.
+
+    `header.max_timestamp` is taken over as given; length and checksum are made anew.
+    """
+    attributes = header.attributes & ~CODEC_MASK | codec
+    body = plain if codec == NONE else compress(codec, plain, level)
+    return seal(header._replace(attributes=attributes), body)
+
+
+def correct_max_timestamp(records: memoryview, header: BatchHeader, timestamp_ms: int) -> None:
+    """Put the true maximum in place of what the producer claimed; the checksum is made anew.
+
+    Retention and the time index believe the header, so a wrong one would keep records for ever.
+    """
+    corrected = header._replace(max_timestamp=timestamp_ms)
+    records[:HEADER_BYTES] = seal(corrected, records[HEADER_BYTES:])[:HEADER_BYTES]

@@ -1,0 +1,307 @@
+"""Fetch sessions (KIP-227): what a reader wants, kept between its requests.
+
+    reader                                     broker
+    id 0, epoch 0: these partitions     ->     all of them, and a session id if there is room
+    id n, epoch 1: some have changed    ->     those with bytes, an error, or new bounds
+    id n, epoch 2: nothing changed      ->     ...
+    id n, epoch -1                      ->     the session ends (so it does by epoch 0)
+
+Invariant: a partition that is not in `changed` has nothing for the reader: no bytes from its offset
+on, no error, and the reader knows its bounds. So an answer looks at `changed` alone, however many
+partitions there are. For that each partition of a session listens where its log is (`Place`).
+
+The order of `changed` is the order of reading. What was answered with bytes goes to its end, so a
+partition that never runs dry does not starve the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from barnabas.errors import (
+    FetchSessionIdNotFound,
+    FetchSessionTopicIdError,
+    InvalidFetchSessionEpoch,
+)
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+)
+
+NO_SESSION = 0
+_FIRST_EPOCH, _LAST_EPOCH = 0, 0x7FFFFFFF
+_UNKNOWN_OFFSET = -1
+_SAFE_MS = 120_000  # how long a session is neither stale nor, if young, given up for a larger one
+_PARTITIONS_PER_SLOT = 250  # on average; a reader beyond that is served without a session
+
+Key = tuple[str | bytes, int]
+"""Topic, by name or by id as the request has it, and partition."""
+
+
+class Waiter(Protocol):
+    """A fetch that found too little and waits for more."""
+
+    def told(self, appended_bytes: int) -> None: ...
+
+    def wake(self) -> None: ...
+
+
+class Place(Protocol):
+    """Where a partition's changes are told."""
+
+    def park(self, watcher: SessionPartition, /) -> None: ...
+
+    def unpark(self, watcher: SessionPartition, /) -> None: ...
+
+
+class SessionPartition:
+    """A partition of a session: what to read of it, and what its reader was told last."""
+
+    __slots__ = (
+        "_place",
+        "_session",
+        "high_watermark",
+        "log_start_offset",
+        "topic",
+        "topic_id",
+        "wanted",
+    )
+
+    def __init__(self, session: FetchSession, topic: FetchTopic, wanted: FetchPartition) -> None:
+        self._session = session
+        self._place: Place | None = None
+        self.topic = topic.topic
+        self.topic_id = topic.topic_id
+        """Of the two the request has one."""
+        self.wanted = wanted
+        self.high_watermark = _UNKNOWN_OFFSET
+        self.log_start_offset = _UNKNOWN_OFFSET
+
+    def watch(self, place: Place) -> None:
+        """From now on the place tells this partition of what changes there."""
+        if place is not self._place:
+            self.unwatch()
+            self._place = place
+            place.park(self)
+
+    def unwatch(self) -> None:
+        if self._place is not None:
+            self._place.unpark(self)
+            self._place = None
+
+    def told(self, appended_bytes: int) -> None:
+        """Bytes became visible."""
+        session = self._session
+        session.changed[self] = None
+        if session.waiter is not None:
+            session.waiter.told(appended_bytes)
+
+    def wake(self) -> None:
+        """Something changed that the reader must see at once."""
+        session = self._session
+        session.changed[self] = None
+        if session.waiter is not None:
+            session.waiter.wake()
+
+
+class FetchSession:
+    """What one reader wants, and which of its partitions have to be looked at."""
+
+    __slots__ = (
+        "_isolation_level",
+        "changed",
+        "created_ms",
+        "epoch",
+        "is_closed",
+        "is_privileged",
+        "partitions",
+        "session_id",
+        "used_ms",
+        "uses_topic_ids",
+        "waiter",
+    )
+
+    def __init__(
+        self, session_id: int, uses_topic_ids: bool, is_privileged: bool, now_ms: int
+    ) -> None:
+        self.session_id = session_id
+        self.uses_topic_ids = uses_topic_ids
+        self.is_privileged = is_privileged
+        self.created_ms = self.used_ms = now_ms
+        self.epoch = _FIRST_EPOCH + 1
+        """The one that the next request must have."""
+        self.partitions: dict[Key, SessionPartition] = {}
+        self.changed: dict[SessionPartition, None] = {}
+        self.waiter: Waiter | None = None
+        self.is_closed = False
+        self._isolation_level: int | None = None
+
+    def update(self, topics: Sequence[FetchTopic], forgotten: Sequence[ForgottenTopic]) -> None:
+        """The request adds partitions or moves in them, and then drops some."""
+        for topic in topics:
+            name = topic.topic_id if self.uses_topic_ids else topic.topic
+            for wanted in topic.partitions:
+                key = (name, wanted.partition)
+                partition = self.partitions.get(key)
+                if partition is None:
+                    partition = SessionPartition(self, topic, wanted)
+                    self.partitions[key] = partition
+                else:
+                    partition.wanted = wanted
+                self.changed[partition] = None
+        for gone in forgotten:
+            name = gone.topic_id if self.uses_topic_ids else gone.topic
+            for index in gone.partitions:
+                dropped = self.partitions.pop((name, index), None)
+                if dropped is not None:
+                    self.changed.pop(dropped, None)
+                    dropped.unwatch()
+
+    def read_at(self, isolation_level: int) -> None:
+        """Below another bound there may be bytes in every partition."""
+        if isolation_level != self._isolation_level:
+            self._isolation_level = isolation_level
+            for partition in self.partitions.values():
+                self.changed[partition] = None
+
+    def answered(
+        self, partition: SessionPartition, high_watermark: int, log_start_offset: int
+    ) -> None:
+        """The reader is told these bounds; -1 with an error, so that its end is told too."""
+        partition.high_watermark = high_watermark
+        partition.log_start_offset = log_start_offset
+
+    def served(self, partition: SessionPartition) -> None:
+        """It gave bytes, so it is the last to be read the next time."""
+        del self.changed[partition]
+        self.changed[partition] = None
+
+    def close(self) -> None:
+        self.is_closed = True
+        for partition in self.partitions.values():
+            partition.unwatch()
+        if self.waiter is not None:
+            self.waiter.wake()
+
+
+class FetchSessions:
+    """All sessions of a broker: at most `slots`, the most useful ones.
+
+    A new one takes a slot that is free, that was not used for two minutes, or that belongs to one
+    worth less (consumers less than followers, few partitions less than many) and not younger than
+    two minutes; a consumer's slot is a follower's at any age.
+    """
+
+    __slots__ = ("_new_id", "_partition_count", "_sessions", "slots")
+
+    def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
+        """`new_id` gives random numbers above 0."""
+        self.slots = slots
+        self._new_id = new_id
+        self._sessions: dict[int, FetchSession] = {}  # the longest unused first
+        self._partition_count = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterator[FetchSession]:
+        return iter(self._sessions.values())
+
+    @property
+    def partition_count(self) -> int:
+        """Of all sessions together."""
+        return self._partition_count
+
+    def open(
+        self, topics: Sequence[FetchTopic], uses_topic_ids: bool, is_privileged: bool, now_ms: int
+    ) -> FetchSession | None:
+        """A session for a full request that is being answered; None if there is no room."""
+        count = sum(len(topic.partitions) for topic in topics)
+        if self._partition_count + count > self.slots * _PARTITIONS_PER_SLOT:
+            return None
+        if len(self._sessions) >= self.slots and not self._evict(is_privileged, count, now_ms):
+            return None
+        session_id = self._new_id()
+        while session_id in self._sessions or session_id == NO_SESSION:
+            session_id = self._new_id()
+        session = FetchSession(session_id, uses_topic_ids, is_privileged, now_ms)
+        session.update(topics, ())
+        self._sessions[session_id] = session
+        self._partition_count += len(session.partitions)
+        return session
+
+    def resume(
+        self, request: FetchRequest, uses_topic_ids: bool, now_ms: int
+    ) -> FetchSession | None:
+        """The session of an incremental request, brought up to date; None if nothing is left in it.
+
+        Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError: the
+        reader then begins anew.
+        """
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise FetchSessionIdNotFound(f"no fetch session has the id {request.session_id}")
+        if session.epoch != request.session_epoch:
+            raise InvalidFetchSessionEpoch(
+                f"fetch session {session.session_id} is at epoch {session.epoch}, "
+                f"not {request.session_epoch}"
+            )
+        if session.uses_topic_ids != uses_topic_ids:
+            raise FetchSessionTopicIdError("the session was begun with topic names, or with ids")
+        before = len(session.partitions)
+        session.update(request.topics, request.forgotten_topics_data)
+        self._partition_count += len(session.partitions) - before
+        if self._partition_count > self.slots * _PARTITIONS_PER_SLOT:
+            self.close(session.session_id)
+            raise FetchSessionIdNotFound("the session has grown beyond what can be kept")
+        if not session.partitions:
+            self.close(session.session_id)
+            return None
+        if session.waiter is not None:
+            session.waiter.wake()  # its answer can only be an error now: the reader has moved on
+        session.epoch = next_epoch(session.epoch)
+        session.used_ms = now_ms
+        del self._sessions[session.session_id]
+        self._sessions[session.session_id] = session
+        return session
+
+    def close(self, session_id: int) -> None:
+        """End a session, if there is one of that id."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partition_count -= len(session.partitions)
+            session.close()
+
+    def _evict(self, is_privileged: bool, count: int, now_ms: int) -> bool:
+        """Give up one session for a new one, if one is worth less."""
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return False
+        if now_ms - oldest.used_ms > _SAFE_MS:
+            self.close(oldest.session_id)
+            return True
+        candidates = [
+            session
+            for session in self._sessions.values()
+            if now_ms - session.created_ms > _SAFE_MS
+            or (is_privileged and not session.is_privileged)
+        ]
+        if not candidates:
+            return False
+        least = min(candidates, key=_worth)
+        if _worth(least) >= (is_privileged, count):
+            return False
+        self.close(least.session_id)
+        return True
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch of the request after one with this epoch."""
+    return epoch + 1 if epoch < _LAST_EPOCH else _FIRST_EPOCH + 1
+
+
+def _worth(session: FetchSession) -> tuple[bool, int]:
+    return session.is_privileged, len(session.partitions)

@@ -1,0 +1,47 @@
+"""Files of a log that are out of use: renamed at once, removed after `file.delete.delay.ms`.
+
+A renamed file cannot be taken for a part of the log, whenever the process dies; what it leaves
+behind under such a name is removed at the next start (`leftovers`). Removing a large file takes the
+disk a while, so it is done by whoever has a thread for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas.storage.files import Files
+from barnabas.storage.leftovers import DELETED
+
+
+class Discards:
+    """The files of one log that wait for their removal."""
+
+    __slots__ = ("_files", "_waiting")
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._waiting: deque[tuple[int, Path]] = deque()  # one end each for loop and thread
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def discard(self, paths: Iterable[Path], due_ms: int) -> None:
+        """Rename the files that are there; they go when it is `due_ms`."""
+        for path in paths:
+            target = path.with_name(path.name + DELETED)
+            try:
+                self._files.replace(path, target)
+            except FileNotFoundError:
+                continue
+            self._waiting.append((due_ms, target))
+
+    def remove_due(self, now_ms: int) -> int:
+        """Remove those whose time has come; returns how many. Suits a thread."""
+        removed = 0
+        while self._waiting and self._waiting[0][0] <= now_ms:
+            self._files.remove(self._waiting[0][1])
+            self._waiting.popleft()
+            removed += 1
+        return removed

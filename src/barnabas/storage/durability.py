@@ -1,0 +1,145 @@
+"""How much of a log is on disk for sure, and when the rest must be (`flush.messages`, `flush.ms`).
+
+Owns the recovery point: everything below it survives a power cut, so a start after a crash does not
+look at it. It moves only when a sync has returned, and a sync covers all that was not durable when
+it was taken, whatever other syncs are under way: so they need no order among themselves, and
+whoever waits for the disk may do so in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.config import LogConfig
+from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.files import Files
+from barnabas.storage.segment import Segment
+from barnabas.storage.snapshot import snapshot_path
+
+
+class Unsynced(NamedTuple):
+    """What has to be synced so that the log is durable up to an offset."""
+
+    paths: list[tuple[int, Path]]
+    """With the offset in each one's name."""
+    recovery_point: int
+    truncations: int
+    names: int
+    snapshot_offset: int
+    epochs_version: int
+
+
+class Durability:
+    """The recovery point of one log, and what stands between it and the log's end."""
+
+    __slots__ = (
+        "_aging_from",
+        "_aging_since_ms",
+        "_begin_offset",
+        "_directory",
+        "_epochs",
+        "_files",
+        "_names",
+        "_names_synced",
+        "_snapshot_offset",
+        "_snapshot_synced",
+        "_truncations",
+        "recovery_point",
+    )
+
+    def __init__(
+        self, files: Files, directory: Path, epochs: LeaderEpochs, recovery_point: int
+    ) -> None:
+        self.recovery_point = recovery_point
+        self._files = files
+        self._directory = directory
+        self._epochs = epochs
+        # Counted rather than flagged: what changes during a sync is not covered by it.
+        self._names, self._names_synced = 1, 0
+        self._truncations = 0
+        self._begin_offset = 0
+        self._snapshot_offset = self._snapshot_synced = -1
+        self._aging_from = -1
+        self._aging_since_ms = 0
+
+    # --- what happens to the log -----------------------------------------------------------------
+
+    def segment_begun(self) -> None:
+        """The directory has to list a new segment."""
+        self._names += 1
+
+    def snapshot_written(self, offset: int) -> None:
+        self._snapshot_offset = offset
+        self._names += 1
+
+    def begins_at(self, offset: int) -> None:
+        """Segments below are gone."""
+        self._begin_offset = offset
+
+    def truncated(self, offset: int) -> None:
+        """The log ends there now; what will be written above it is new."""
+        self.recovery_point = min(self.recovery_point, offset)
+        self._snapshot_offset = min(self._snapshot_offset, offset)
+        self._snapshot_synced = min(self._snapshot_synced, offset)
+        self._truncations += 1
+        self._names += 1
+
+    # --- syncs -----------------------------------------------------------------------------------
+
+    def is_due(self, end_offset: int, config: LogConfig, now_ms: int) -> bool:
+        """Whether records have to be flushed now: there are too many, or they are too old.
+
+        They grow old from the first time that this is asked after the recovery point has moved.
+        """
+        recovery_point = self.recovery_point
+        if end_offset <= recovery_point:
+            return False
+        if self._aging_from != recovery_point:
+            self._aging_from, self._aging_since_ms = recovery_point, now_ms
+        return (
+            end_offset - recovery_point >= config.flush_messages
+            or now_ms - self._aging_since_ms >= config.flush_ms
+        )
+
+    def take(self, segments: Sequence[Segment], end_offset: int) -> Unsynced:
+        """What these segments, which end at `end_offset`, need to be durable."""
+        paths: list[tuple[int, Path]] = []
+        for segment in reversed(segments):
+            paths[:0] = [(segment.base_offset, path) for path in segment.paths()]
+            if segment.base_offset <= self.recovery_point:
+                break
+        if self._snapshot_synced < self._snapshot_offset:
+            snapshot = snapshot_path(self._directory, self._snapshot_offset)
+            paths.append((self._snapshot_offset, snapshot))
+        return Unsynced(
+            paths,
+            end_offset,
+            self._truncations,
+            self._names,
+            self._snapshot_offset,
+            self._epochs.unsynced_version,
+        )
+
+    def sync(self, unsynced: Unsynced) -> None:
+        """Wait for the disk; after an OSError nobody knows what is on it."""
+        for base_offset, path in unsynced.paths:
+            try:
+                self._files.sync(path)
+            except FileNotFoundError:
+                # Taken out of the log while others were synced: nobody needs it.
+                if base_offset >= self._begin_offset and not self._was_cut(unsynced):
+                    raise
+        if unsynced.epochs_version:
+            self._epochs.sync(unsynced.epochs_version)
+        if self._names_synced < unsynced.names:
+            self._files.sync(self._directory)
+            self._files.sync(self._directory.parent)
+            self._names_synced = max(self._names_synced, unsynced.names)
+        if not self._was_cut(unsynced):
+            self._snapshot_synced = max(self._snapshot_synced, unsynced.snapshot_offset)
+            self.recovery_point = max(self.recovery_point, unsynced.recovery_point)
+
+    def _was_cut(self, unsynced: Unsynced) -> bool:
+        return self._truncations != unsynced.truncations

@@ -1,0 +1,102 @@
+"""A file of entries of one size, as all index files are: entry i lies at byte i times the size.
+
+The newest entries wait in memory and go to the file a page at a time, so an idle partition costs
+neither descriptor nor mapping; older ones are read where they lie. The file is complete only after
+`write_out`: it is trusted below the recovery point and after a clean stop, and otherwise made anew
+from the log, so it needs no order of writes.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+
+from barnabas.errors import CorruptData
+from barnabas.storage.files import File, Files
+
+_PAGE_BYTES = 2048
+
+
+class EntryFile:
+    """The entries, packed, in order; what they mean is the subclass's business."""
+
+    __slots__ = ("_entry", "_file", "_files", "_pending", "_stored", "count", "path")
+
+    def __init__(self, files: Files, path: Path, entry: Struct, stored: int) -> None:
+        """`stored`: how many entries the file has and may be trusted for."""
+        self.path = path
+        self.count = stored
+        self._files = files
+        self._entry = entry
+        self._stored = stored
+        self._pending: bytearray | None = None  # made with the first entry
+        self._file: File | None = None
+
+    def __len__(self) -> int:
+        return self.count
+
+    def add(self, packed: bytes) -> None:
+        """Append an entry. What it belongs to is in the log already, so this may not fail: on a
+        full disk the entries stay in memory, and `write_out` says what is wrong."""
+        if self._pending is None:
+            self._pending = bytearray()
+        self._pending += packed
+        self.count += 1
+        if len(self._pending) >= _PAGE_BYTES:
+            with suppress(OSError):
+                self._spill()
+
+    def raw(self, first: int, count: int) -> bytes:
+        """Packed entries from the `first` on; CorruptData if the file has lost its end."""
+        size = self._entry.size
+        stored = max(0, min(self._stored - first, count))
+        found = self._open().pread(stored * size, first * size) if stored else b""
+        if len(found) < stored * size:
+            raise CorruptData(f"{self.path} ends before its entry {first + len(found) // size}")
+        if stored == count or self._pending is None:
+            return found
+        waiting = max(0, first - self._stored) * size
+        return found + self._pending[waiting : waiting + (count - stored) * size]
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` entries."""
+        if count >= self._stored:
+            if self._pending is not None:
+                del self._pending[(count - self._stored) * self._entry.size :]
+        else:
+            self._pending = None
+            self._stored = count
+            self._open().truncate(count * self._entry.size)
+        self.count = count
+
+    def clear(self) -> None:
+        """Begin anew, whatever the file holds."""
+        self.count = self._stored = 0
+        self._pending = None
+
+    def write_out(self) -> None:
+        """Make the file exactly the entries. It is not fsynced."""
+        self._spill()
+        file = self._open()
+        size = self._stored * self._entry.size
+        if file.size() != size:
+            file.truncate(size)
+
+    def release(self) -> None:
+        """Give back the descriptor; the next use opens the file again."""
+        if self._file is not None:
+            self._file.release()
+            self._file = None
+
+    def _spill(self) -> None:
+        if self._pending:
+            self._open().write(self._stored * self._entry.size, self._pending)
+            self._stored = self.count
+            # Not clear(): that would keep the memory of a page for every idle segment.
+            self._pending = None
+
+    def _open(self) -> File:
+        if self._file is None:
+            self._file = self._files.open(self.path, create=True)
+        return self._file

@@ -1,0 +1,199 @@
+"""The segments of one log, oldest first; the last one is active.
+
+Owns which segment holds which offset, and which of them have their files open: the active one and
+the few that readers were at last. Invariant: there is always one at least, base offsets rise, and
+each segment ends before the next one begins. Reads answer whole batches as slices of files.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import overload
+
+from barnabas.storage.files import Files
+from barnabas.storage.search import Found, find_newest, find_timestamp
+from barnabas.storage.segment import Segment
+from barnabas.storage.transactions import AbortedTransaction
+from barnabas.types import FileSlice
+
+_OPEN_ROLLED = 2  # rolled segments whose files stay open for readers that catch up
+
+NO_END = 2**63 - 1
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
+
+
+class Segments(Sequence[Segment]):
+    """What a log consists of. Whatever is staged has to be written before anything is read."""
+
+    __slots__ = ("_all", "_files", "_opened", "active", "directory")
+
+    def __init__(self, files: Files, directory: Path, found: list[Segment]) -> None:
+        """`found`: at least one."""
+        self.directory = directory
+        self.active = found[-1]
+        self._all = found
+        self._files = files
+        self._opened: tuple[Segment, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, i: int) -> Segment: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Segment]: ...
+    def __getitem__(self, i: int | slice) -> Segment | list[Segment]:
+        return self._all[i]
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._all)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._all)
+
+    def begin(self, base_offset: int) -> Segment:
+        """A new active segment."""
+        segment = Segment.create(self._files, self.directory, base_offset)
+        rolled, self.active = self.active, segment
+        self._all.append(segment)
+        self._keep_open(rolled)
+        return segment
+
+    # --- read ------------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, max_bytes: int, end_offset: int, at_least_one_batch: bool
+    ) -> list[FileSlice]:
+        """Whole batches from the one that holds `offset`, which exists, on, below `end_offset`.
+
+        At most `max_bytes`, but for a first batch that is larger, if `at_least_one_batch`.
+        """
+        slices: list[FileSlice] = []
+        try:
+            i = self._index_of(offset)
+            start = self._all[i].locate(offset)
+            while True:
+                segment = self._all[i]
+                end = self._end_position(i, end_offset)
+                start = end if start is None else start
+                size = end - start
+                if size > max_bytes:
+                    end = start
+                    if max_bytes > 0:
+                        end = segment.boundary(start, start + max_bytes, start + size)
+                    if end == start and at_least_one_batch and not slices:
+                        end = start + next(segment.headers(start)).header.size_bytes
+                if end > start:
+                    slices.append(segment.slice(start, end))
+                    max_bytes -= end - start
+                if end < segment.size_bytes or i + 1 == len(self._all) or max_bytes <= 0:
+                    return slices
+                i, start = i + 1, 0
+        except BaseException:
+            for each in slices:
+                each.release()
+            raise
+
+    def _index_of(self, offset: int) -> int:
+        """Which segment's range holds the offset."""
+        i = len(self._all) - 1
+        if offset < self.active.base_offset:
+            i = bisect_right(self._all, offset, key=_base_offset) - 1
+            self._keep_open(self._all[i])
+        return i
+
+    def _end_position(self, i: int, end_offset: int) -> int:
+        """Where in segment `i` a reader has to stop."""
+        segment = self._all[i]
+        following = i + 1
+        if following < len(self._all):
+            self._keep_open(segment)
+            if end_offset >= self._all[following].base_offset:
+                return segment.size_bytes
+        elif end_offset == NO_END:
+            return segment.size_bytes
+        if end_offset <= segment.base_offset:
+            return 0
+        end = segment.locate(end_offset)
+        return segment.size_bytes if end is None else end
+
+    def _keep_open(self, segment: Segment) -> None:
+        """The files of the last few rolled segments that were read stay open; others close."""
+        opened = self._opened
+        if segment not in opened:
+            if len(opened) == _OPEN_ROLLED:
+                opened[0].release()
+            self._opened = (*opened[1 - _OPEN_ROLLED :], segment)
+
+    def find_timestamp(self, timestamp_ms: int, start_offset: int) -> Found | None:
+        """The first record at or after `start_offset` that is not older than the timestamp."""
+        try:
+            return find_timestamp(self._all, timestamp_ms, start_offset)
+        finally:
+            self.close_searched()
+
+    def find_newest(self) -> Found | None:
+        """The first record that has the largest timestamp of all."""
+        try:
+            return find_newest(self._all)
+        finally:
+            self.close_searched()
+
+    def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
+        """Those that reach into the offsets from `start` to below `end`."""
+        found: list[AbortedTransaction] = []
+        for segment in self._all[max(0, bisect_right(self._all, start, key=_base_offset) - 1) :]:
+            if segment.aborted is not None and segment.aborted.collect(start, end, found):
+                break
+        self.close_searched()
+        return found
+
+    def close_searched(self) -> None:
+        """A search may have looked into every segment."""
+        for segment in self._all[:-1]:
+            if segment not in self._opened:
+                segment.release()
+
+    # --- change ----------------------------------------------------------------------------------
+
+    def take_first(self, count: int) -> list[Segment]:
+        """Take the `count` oldest out; one at least is left."""
+        taken = self._all[:count]
+        assert len(taken) < len(self._all), "a log has a segment"
+        del self._all[:count]
+        self._close(taken)
+        return taken
+
+    def take_from(self, offset: int) -> list[Segment]:
+        """Take those out that begin at or after the offset, but not the first of all."""
+        i = max(1, bisect_left(self._all, offset, key=_base_offset))
+        taken = self._all[i:]
+        del self._all[i:]
+        self.active = self._all[-1]
+        self._close(taken)
+        return taken
+
+    def replace_all(self, base_offset: int) -> list[Segment]:
+        """Take all out and begin anew at an offset."""
+        taken, self._all = self._all, []
+        self._close(taken)
+        self.active = Segment.create(self._files, self.directory, base_offset)
+        self._all.append(self.active)
+        return taken
+
+    def _close(self, taken: list[Segment]) -> None:
+        self._opened = tuple(each for each in self._opened if each not in taken)
+        for segment in taken:
+            segment.release()
+
+    def release(self) -> None:
+        """Give back all descriptors."""
+        for segment in self._all:
+            segment.release()
+        self._opened = ()

@@ -1,0 +1,146 @@
+"""Transactions in one log: which are open, and which were aborted (KIP-98).
+
+    .txnindex    version int16 (0) | producer id int64 | first offset int64 | last offset int64
+                 | last stable offset int64                                  34 bytes an entry
+
+An entry is made for each ABORT marker, in the segment that holds it: `last offset` is the marker's,
+so that column rises; `last stable offset` is where the log was stable once this transaction had
+ended. Somebody who reads committed records only is given the transactions that reach into the range
+which is read, and skips their batches. The file is made with the first entry.
+
+A record is stable when it is below the high watermark and below the first offset of every
+transaction that is open, or whose marker is not yet below the high watermark: a new leader may not
+have that marker.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.storage.entry_file import EntryFile
+from barnabas.storage.files import Files
+
+_ENTRY = Struct(">hqqqq")
+_VERSION = 0
+_READ_AT_ONCE = 64
+
+ABORTED_ENTRY_BYTES = _ENTRY.size
+
+
+class AbortedTransaction(NamedTuple):
+    """What a reader of committed records has to know: skip this producer from that offset on."""
+
+    producer_id: int
+    first_offset: int
+
+
+class Aborted(NamedTuple):
+    """An entry of the index."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class Ended(NamedTuple):
+    """A transaction that a marker has ended."""
+
+    first_offset: int
+    marker_offset: int
+    last_stable_offset: int
+    """Where the log is stable now, as far as open transactions go."""
+
+
+class AbortedIndex(EntryFile):
+    """The aborted transactions of one segment, by the offsets of their markers."""
+
+    __slots__ = ()
+
+    def __init__(self, files: Files, path: Path, stored: int) -> None:
+        super().__init__(files, path, _ENTRY, stored)
+
+    def __getitem__(self, i: int) -> Aborted:
+        return self.entries(i, 1)[0]
+
+    def append(self, aborted: Aborted) -> None:
+        self.add(_ENTRY.pack(_VERSION, *aborted))
+
+    def entries(self, first: int, count: int) -> list[Aborted]:
+        """Up to `count` entries from the `first` on; CorruptData."""
+        found = []
+        for version, *fields in _ENTRY.iter_unpack(self.raw(first, min(count, self.count - first))):
+            if version != _VERSION:
+                raise CorruptData(f"{self.path} has an entry of the unknown version {version}")
+            found.append(Aborted(*fields))
+        return found
+
+    def is_sound(self, base_offset: int) -> bool:
+        """Whether every entry is one that the segment from `base_offset` on can have."""
+        last_offset = base_offset - 1
+        try:
+            for first in range(0, self.count, _READ_AT_ONCE):
+                for entry in self.entries(first, _READ_AT_ONCE):
+                    if entry.last_offset <= last_offset:
+                        return False
+                    last_offset = entry.last_offset
+        except CorruptData:
+            return False
+        return True
+
+    def collect(self, start: int, end: int, found: list[AbortedTransaction]) -> bool:
+        """Add those that reach into the offsets from `start` to below `end`.
+
+        Whether no later segment can have one: a transaction that ends where all below `end` was
+        stable is the last that could.
+        """
+        i = bisect_left(self, start, key=lambda entry: entry.last_offset)
+        while i < self.count:
+            entries = self.entries(i, _READ_AT_ONCE)
+            for entry in entries:
+                if entry.first_offset < end:
+                    found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
+                if entry.last_stable_offset >= end:
+                    return True
+            i += len(entries)
+        return False
+
+    def cut(self, offset: int) -> None:
+        """Forget the transactions whose markers are at or after the offset."""
+        self.truncate(bisect_left(self, offset, key=lambda entry: entry.last_offset))
+
+
+class OpenTransactions:
+    """The transactions that keep the last stable offset back."""
+
+    __slots__ = ("_ended", "_open")
+
+    def __init__(self) -> None:
+        self._open: dict[int, int] = {}  # first offsets by producer; they rise
+        self._ended: list[tuple[int, int]] = []  # (marker's offset, first offset); markers rise
+
+    def begin(self, producer_id: int, first_offset: int) -> None:
+        self._open[producer_id] = first_offset
+
+    def end(self, producer_id: int, marker_offset: int) -> Ended | None:
+        """None if the producer has none open: a marker without data ends nothing."""
+        first_offset = self._open.pop(producer_id, None)
+        if first_offset is None:
+            return None
+        self._ended.append((marker_offset, first_offset))
+        stable = next(iter(self._open.values()), marker_offset + 1)
+        return Ended(first_offset, marker_offset, stable)
+
+    def stable_below(self, high_watermark: int) -> int:
+        """The last stable offset: the first one that readers of committed records cannot see."""
+        ended = self._ended
+        if ended and ended[0][0] < high_watermark:
+            del ended[: bisect_left(ended, (high_watermark, -1))]
+        stable = next(iter(self._open.values()), high_watermark)
+        for _, first_offset in ended:
+            stable = min(stable, first_offset)
+        return min(stable, high_watermark)

@@ -1,0 +1,178 @@
+"""UX-2, TP-5: `configs` and `topics alter` against an embedded broker."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from barnabas.cli.main import main
+
+if TYPE_CHECKING:
+    from barnabas.broker.embedded import Broker
+
+
+class Commands:
+    """Runs commands inside the test."""
+
+    def __init__(self, broker: Broker, capture: pytest.CaptureFixture[str]) -> None:
+        self._servers = broker.bootstrap_servers
+        self._capture = capture
+
+    def __call__(self, line: str, code: int = 0) -> tuple[str, str]:
+        self._capture.readouterr()
+        actual = main([*line.split(), "--bootstrap-server", self._servers])
+        told = self._capture.readouterr()
+        assert actual == code, told.err
+        return told.out, told.err
+
+
+@pytest.fixture
+def barnabas(broker: Broker, capfd: pytest.CaptureFixture[str]) -> Commands:
+    return Commands(broker, capfd)
+
+
+def test_configs_of_a_topic_are_set_shown_and_taken_back(barnabas: Commands) -> None:
+    barnabas("topics create shown")
+    output, told = barnabas(
+        "configs alter --topic shown --add retention.ms=1000,segment.bytes=2000000"
+    )
+    assert (output, told) == ("Completed updating config for topic shown.\n", "")
+    output, _ = barnabas("configs describe --topic shown")
+    assert output.splitlines()[0] == "Dynamic configs for topic shown are:"
+    assert output.splitlines()[1].startswith(
+        "  retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000"
+    )
+    assert output.splitlines()[2].startswith("  segment.bytes=2000000 sensitive=false ")
+    everything = barnabas("configs describe --topic shown --all")[0].splitlines()
+    assert everything[0] == "All configs for topic shown are:"
+    assert len(everything) > 30 and everything[1:] == sorted(everything[1:])
+    values = json.loads(barnabas("configs describe --topic shown --json")[0])
+    assert [each["name"] for each in values] == ["retention.ms", "segment.bytes"]
+    assert all(each["documentation"] for each in values)
+    barnabas("configs alter --topic shown --delete retention.ms,segment.bytes")
+    output, _ = barnabas("configs describe --topic shown")
+    assert output == "Dynamic configs for topic shown are:\n"
+
+
+def test_lists_grow_and_shrink(barnabas: Commands) -> None:
+    """Values with commas in brackets; APPEND and SUBTRACT (KIP-339)."""
+    barnabas("topics create listed")
+    _, told = barnabas("configs alter --topic listed --append cleanup.policy=compact")
+    assert "warning: cleanup.policy=compact has no effect" in told or told == ""
+    assert "cleanup.policy=delete,compact " in barnabas("configs describe --topic listed")[0]
+    barnabas("configs alter --topic listed --subtract cleanup.policy=delete")
+    assert "cleanup.policy=compact " in barnabas("configs describe --topic listed")[0]
+    barnabas("configs alter --topic listed --add cleanup.policy=[compact,delete]")
+    assert "cleanup.policy=compact,delete " in barnabas("configs describe --topic listed")[0]
+
+
+def test_configs_of_brokers(barnabas: Commands) -> None:
+    output, _ = barnabas("configs alter --broker-defaults --add log.retention.ms=5000000")
+    assert output == "Completed updating default config for brokers in the cluster.\n"
+    output, _ = barnabas("configs describe --broker-defaults")
+    assert output == (
+        "Default configs for brokers in the cluster are:\n  log.retention.ms=5000000 "
+        "sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=5000000}\n"
+    )
+    output, _ = barnabas("configs alter --broker 0 --add log.retention.ms=6000000")
+    assert output == "Completed updating config for broker 0.\n"
+    output, _ = barnabas("configs describe --broker 0")
+    assert "DYNAMIC_BROKER_CONFIG:log.retention.ms=6000000, DYNAMIC_DEFAULT" in output
+    barnabas("configs alter --broker 0 --delete log.retention.ms")
+    barnabas("configs alter --broker-defaults --delete log.retention.ms")
+    assert barnabas("configs describe --broker 0")[0] == "Dynamic configs for broker 0 are:\n"
+
+
+def test_nothing_is_changed_by_asking(barnabas: Commands) -> None:
+    barnabas("topics create asked")
+    output, _ = barnabas("configs alter --topic asked --add retention.ms=1 --validate-only")
+    assert output == "This could be done.\n"
+    output, _ = barnabas("configs describe --topic asked")
+    assert output == "Dynamic configs for topic asked are:\n"
+
+
+def test_what_has_no_effect_is_said(barnabas: Commands) -> None:
+    """UX-3."""
+    barnabas("topics create inert")
+    output, told = barnabas("configs alter --topic inert --add remote.storage.enable=false")
+    assert output == "Completed updating config for topic inert.\n"
+    assert told.startswith("barnabas configs alter: warning: remote.storage.enable has no effect: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("configs alter --topic there --add retention.m=1", "did you mean retention.ms?"),
+        ("configs alter --topic there --add retention.ms=soon", "INVALID_CONFIG"),
+        ("configs alter --topic missing --add retention.ms=1", "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("configs describe --topic missing", "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("configs describe --broker 9", "no broker '9' is known"),
+        ("configs alter --broker-defaults --add log.dirs=/x", "restart the broker"),
+        ("configs describe --explain retention.m", "did you mean retention.ms?"),
+        ("topics alter missing --partitions 3", "UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+)
+def test_what_is_refused_is_one_line(barnabas: Commands, line: str, problem: str) -> None:
+    """UX-3, UX-4: exit 1."""
+    barnabas("topics create there --if-not-exists")
+    told = barnabas(line, code=1)[1]
+    assert told.count("\n") == 1 and problem in told
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("configs describe", "say whose configs"),
+        ("configs alter --add a=1", "say whose configs"),
+        ("configs alter --topic t --broker 0 --add a=1", "say whose configs"),
+        ("configs alter --topic t", "say what to change"),
+        ("configs alter --topic t --add retention.ms", "not KEY=VALUE"),
+        ("configs alter --topic t --add a=[1", "a [ without its ]"),
+        ("configs alter --topic t --delete a=1", "not the name of a config"),
+        ("configs alter --topic t --add a=1 --delete a", "in two ways"),
+        ("topics alter t", "--partitions"),
+        ("topics alter --partitions 3", "name a topic"),
+        ("topics alter t --partitions 0", "0"),
+        ("topics alter t --partitions 3 --replica-assignment 0,0", "names 2 partitions"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_exit_2(
+    barnabas: Commands, line: str, problem: str
+) -> None:
+    """UX-4."""
+    told = barnabas(line, code=2)[1]
+    assert told.count("\n") == 1 and problem in told and "--help" in told
+
+
+# ---- topics alter ----
+
+
+def test_tp_5_a_topic_gets_more_partitions(barnabas: Commands) -> None:
+    barnabas("topics create growing --partitions 2")
+    output, told = barnabas("topics alter --topic growing --partitions 5")
+    assert output == "Topic growing has 5 partitions, 3 of them new.\n"
+    assert "warning: keys may go to other partitions from now on" in told
+    (topic,) = json.loads(barnabas("topics describe growing --json")[0])
+    assert [each["leader"] for each in topic["partitions"]] == [0] * 5
+    output, _ = barnabas("topics alter growing --partitions 6 --replica-assignment 0,0,0,0,0,0")
+    assert output == "Topic growing has 6 partitions, 1 of them new.\n"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_tp_5_there_is_no_way_back(barnabas: Commands, count: int) -> None:
+    """Fewer, and as many as there are: refused, nothing changed, no warning about keys."""
+    barnabas("topics create shrinking --partitions 2 --if-not-exists")
+    output, told = barnabas(f"topics alter shrinking --partitions {count}", code=1)
+    assert output == ""
+    assert told.count("\n") == 1 and "INVALID_PARTITIONS" in told and "warning" not in told
+    (topic,) = json.loads(barnabas("topics describe shrinking --json")[0])
+    assert len(topic["partitions"]) == 2
+
+
+def test_a_topic_that_may_be_missing(barnabas: Commands) -> None:
+    assert barnabas("topics alter missing --partitions 2 --if-exists") == (
+        "Topic missing is not there.\n",
+        "",
+    )

@@ -1,0 +1,110 @@
+"""UX-5: `server start -daemon` and `server stop` with real brokers.
+
+Nothing here stops a broker without saying which: others may run on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.pid_file import FILE_NAME, process_began_ticks, read_pid_file
+from tests.integration.broker_process import COMMAND, BrokerProcess, broker_process, free_port
+
+
+def run(*words: str, code: int = 0) -> tuple[str, str]:
+    """Standard output and error of a command that ends with this code."""
+    done = subprocess.run(
+        [str(COMMAND), *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("by", ["--dir", "--port", "--pid"])
+def test_a_broker_is_stopped_in_order(tmp_path: Path, by: str) -> None:
+    """The clean marker is there, and the pid file gone, when the command ends."""
+    with broker_process(tmp_path) as broker:
+        assert broker.process is not None
+        pid = broker.process.pid
+        value = {"--dir": broker.data_dir, "--port": broker.port, "--pid": pid}[by]
+        output, _ = run("server", "stop", by, str(value))
+        assert output == f"Stopped server {pid} ({broker.data_dir}).\n"
+        assert broker.process.wait(5) == 0
+        assert (broker.data_dir / ".kafka_cleanshutdown").exists()
+        assert not (broker.data_dir / FILE_NAME).exists()
+        _, told = run("server", "stop", by, str(value), code=1)
+        assert told.startswith("barnabas server stop: no server to stop ")
+        assert told.count("\n") == 1
+
+
+def test_what_a_killed_broker_left_stops_nobody(tmp_path: Path) -> None:
+    """The number in a stale file may be another process's by now."""
+    broker = BrokerProcess(tmp_path)
+    broker.start()
+    assert read_pid_file(broker.data_dir) is not None
+    broker.kill()
+    innocent = os.getpid()
+    (broker.data_dir / FILE_NAME).write_text(
+        f"{innocent}\n{process_began_ticks(innocent)}\nPLAINTEXT://:{broker.port}\n"
+    )
+    _, told = run("server", "stop", "--dir", str(broker.data_dir), code=1)
+    assert told.startswith("barnabas server stop: no server to stop on ")
+    broker.start()  # which takes the file over once its owner is gone
+    assert broker.stop() == 0
+
+
+def test_a_second_start_leaves_the_first_ones_file(tmp_path: Path) -> None:
+    with broker_process(tmp_path) as broker:
+        second = BrokerProcess(tmp_path)
+        assert "is locked by another broker" in second.refuse()
+        recorded = read_pid_file(broker.data_dir)
+        assert broker.process is not None and recorded is not None
+        assert recorded.pid == broker.process.pid
+        assert broker.stop() == 0
+
+
+def test_a_daemon_outlives_its_command(tmp_path: Path) -> None:
+    """`-daemon`: the ready line, then the shell is free; it answers, and `server stop` ends it."""
+    data, address = tmp_path / "data", f"127.0.0.1:{free_port()}"
+    start = ("server", "start", "-daemon", "--data-dir", str(data), "--override")
+    output, _ = run(*start, f"listeners=PLAINTEXT://{address}")
+    found = re.fullmatch(
+        rf"barnabas ready on {address} .*\nprocess (\d+), its log is {data}/barnabas\.out\n", output
+    )
+    assert found is not None, output
+    pid = int(found[1])
+    try:
+        assert os.getsid(pid) == pid  # the terminal's hang-up is not for it
+        run("topics", "create", "test", "--bootstrap-server", address)
+        _, told = run(*start, "listeners=PLAINTEXT://127.0.0.1:0", code=1)
+        assert "is locked by another broker" in told
+        assert run("server", "stop", "--dir", str(data))[0] == f"Stopped server {pid} ({data}).\n"
+    finally:
+        if process_began_ticks(pid) is not None:
+            os.kill(pid, signal.SIGKILL)
+    assert "stopped cleanly" in (data / "barnabas.out").read_text()
+
+
+def test_a_daemon_whose_directory_cannot_be_made(tmp_path: Path) -> None:
+    """UX-4."""
+    (tmp_path / "file").touch()
+    _, told = run("server", "start", "-daemon", "--data-dir", f"{tmp_path}/file/data", code=1)
+    assert told.count("\n") == 1 and "not a directory" in told
+
+
+@pytest.mark.parametrize("words", [["--port", "0"], ["--pid", "x"], ["--timeout-ms", "-1"]])
+def test_a_wrong_command_line_is_one_line_and_exit_2(words: list[str]) -> None:
+    """UX-4."""
+    _, told = run("server", "stop", *words, code=2)
+    assert told.count("\n") == 1 and "--help" in told

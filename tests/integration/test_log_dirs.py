@@ -1,0 +1,108 @@
+"""Several log directories: a failed one goes offline alone, the last one stops the broker (ST-10).
+
+A directory is made to fail as disks do, under the running broker: its files are gone, so the next
+segment cannot be made.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas import Broker
+from barnabas.errors import CorruptData, KafkaStorageError
+from barnabas.protocol.api import DESCRIBE_LOG_DIRS, METADATA, PRODUCE
+from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from tests.raw_client import RawClient, batch
+from tests.unit.broker.conftest import create
+
+PARTITIONS = 4
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> list[Path]:
+    return [tmp_path / "first", tmp_path / "second"]
+
+
+@pytest.fixture
+def broker(directories: list[Path]) -> Iterator[Broker]:
+    config = {"log.dirs": ",".join(map(str, directories)), "log.segment.bytes": "2000"}
+    started = Broker(config=config)
+    started.start()
+    yield started
+    if started._thread is not None:
+        started.stop()
+
+
+def produce(client: RawClient, partition: int) -> int:
+    """One batch that fills half a segment; its error code."""
+    data = PartitionProduceData(index=partition, records=batch(bytes(900)))
+    topics = [TopicProduceData(name="spread", partition_data=[data])]
+    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topics)
+    answer = client.call(PRODUCE, 9, request)
+    code: int = answer.responses[0].partition_responses[0].error_code
+    return code
+
+
+def homes(directories: list[Path]) -> dict[int, Path]:
+    return {
+        number: directory
+        for directory in directories
+        for number in range(PARTITIONS)
+        if (directory / f"spread-{number}").is_dir()
+    }
+
+
+def test_st_10_a_failed_directory_goes_offline_alone(
+    broker: Broker, directories: list[Path]
+) -> None:
+    with RawClient(broker.bootstrap_servers) as client:
+        create(client, "spread", PARTITIONS)
+        home = homes(directories)
+        assert {len([n for n in home if home[n] == each]) for each in directories} == {2}
+        for number in range(PARTITIONS):
+            assert produce(client, number) == 0
+        shutil.rmtree(directories[1])
+        lost = [number for number in home if home[number] == directories[1]]
+        kept = [number for number in home if home[number] == directories[0]]
+        codes = [produce(client, lost[0]) for _ in range(4)]
+        assert codes[-1] == KafkaStorageError.code, codes
+        assert produce(client, lost[1]) == KafkaStorageError.code, "the whole directory is offline"
+        for number in kept:
+            for _ in range(5):
+                assert produce(client, number) == 0
+        dirs = client.call(DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None)).results
+        states = {each.log_dir: each.error_code for each in dirs}
+        assert states == {str(directories[0]): 0, str(directories[1]): KafkaStorageError.code}
+        wanted = MetadataRequest(topics=[MetadataRequestTopic(name="spread")])
+        told = client.call(METADATA, 12, wanted).topics[0].partitions
+        leaders = {each.partition_index: each.leader_id for each in told}
+        assert leaders == {n: -1 if n in lost else 0 for n in range(PARTITIONS)}
+
+
+def test_st_10_the_last_directory_stops_the_broker(broker: Broker, directories: list[Path]) -> None:
+    with RawClient(broker.bootstrap_servers) as client:
+        create(client, "spread", PARTITIONS)
+        home = homes(directories)
+        for directory in directories:
+            shutil.rmtree(directory)
+        for number in home:
+            try:
+                codes = [produce(client, number) for _ in range(4)]
+            except (ConnectionError, CorruptData):  # it has gone while we asked
+                break
+            assert codes[-1] == KafkaStorageError.code
+        assert broker._thread is not None
+        broker._thread.join(10)
+        assert not broker._thread.is_alive()
+    with pytest.raises(OSError, match="no log directory is left"):
+        broker.stop()

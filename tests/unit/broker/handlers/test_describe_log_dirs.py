@@ -1,0 +1,82 @@
+"""DescribeLogDirs: sizes per directory and partition, and directories that are offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas import Broker
+from barnabas.errors import KafkaStorageError
+from barnabas.protocol.api import DESCRIBE_LOG_DIRS
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResult,
+)
+from barnabas.types import TopicPartition
+from tests.raw_client import RawClient, batch
+from tests.unit.broker.conftest import create
+from tests.unit.broker.handlers.test_fetch import fill
+
+LATEST = DESCRIBE_LOG_DIRS.max_version
+
+
+def ask(
+    client: RawClient, topics: dict[str, list[int]] | None, version: int = LATEST
+) -> list[DescribeLogDirsResult]:
+    wanted = None
+    if topics is not None:
+        wanted = [DescribableLogDirTopic(topic=t, partitions=p) for t, p in topics.items()]
+    answer = client.call(DESCRIBE_LOG_DIRS, version, DescribeLogDirsRequest(topics=wanted))
+    assert answer.error_code == 0
+    return list(answer.results)
+
+
+def sizes(result: DescribeLogDirsResult) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.partition_size
+        for topic in result.topics
+        for partition in topic.partitions
+    }
+
+
+@pytest.mark.parametrize("version", range(LATEST + 1))
+def test_sizes_in_every_version(node: Broker, client: RawClient, topic: str, version: int) -> None:
+    data = batch(b"x" * 100)
+    fill(client, topic, data, data)
+    (result,) = ask(client, None, version)
+    assert (result.error_code, result.log_dir) == (0, str(node.data_dir.absolute()))
+    found = sizes(result)
+    assert found[TopicPartition(topic, 0)] == 2 * len(data)
+    assert found[TopicPartition(topic, 1)] == 0
+    for partition in (part for each in result.topics for part in each.partitions):
+        assert (partition.offset_lag, partition.is_future_key) == (0, False)
+    if version >= 4:
+        assert 0 < result.usable_bytes <= result.total_bytes
+    else:
+        assert (result.total_bytes, result.usable_bytes) == (-1, -1)
+
+
+def test_named_partitions_alone(client: RawClient, topic: str) -> None:
+    (result,) = ask(client, {topic: [1, 7], "no-such-topic": [0]})
+    assert list(sizes(result)) == [TopicPartition(topic, 1)]
+    (nothing,) = ask(client, {})
+    assert (nothing.error_code, nothing.topics) == (0, [])
+
+
+def test_several_directories_and_one_that_fails(tmp_path: Path) -> None:
+    """ST-10: the answer names the disk that is to be repaired."""
+    first, second = tmp_path / "one", tmp_path / "two"
+    config = {"log.dirs": f"{first},{second}"}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "t", 4)
+        results = {each.log_dir: each for each in ask(client, None)}
+        assert set(results) == {str(first), str(second)}
+        assert [len(sizes(each)) for each in results.values()] == [2, 2]
+        store = broker._server.node.replicas.store  # type: ignore[union-attr]
+        store.fail_directory(second, OSError(5, "Input/output error"))
+        results = {each.log_dir: each for each in ask(client, None)}
+        failed = results[str(second)]
+        assert (failed.error_code, failed.topics) == (KafkaStorageError.code, [])
+        assert len(sizes(results[str(first)])) == 2

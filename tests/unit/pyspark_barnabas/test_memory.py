@@ -1,0 +1,34 @@
+"""What a worker frees it keeps: no page is asked of the system twice."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import resource
+from pyspark_barnabas.memory import keep_freed_memory
+if {keep}:
+    keep_freed_memory()
+for _ in range(2):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        fetched = bytearray(8_000_000)
+        copied = bytes(fetched)
+        del fetched, copied
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def page_faults(keep: bool) -> int:
+    program = PROGRAM.format(keep=keep)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives memory back so")
+def test_the_next_fetch_takes_the_last_ones_memory() -> None:
+    assert page_faults(keep=True) < 100 < 20 * 8_000_000 // 4096 < page_faults(keep=False)

@@ -1,0 +1,105 @@
+"""When a log has to be flushed, and what a flush covers (ST-10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.config import LogConfig
+from tests.unit.storage.disk import CRASHED, WatchedFiles, append, batch, open_at
+
+SMALL = LogConfig(segment_bytes=400)
+
+
+def test_st_10_by_default_nothing_is_ever_due(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    for i in range(100):
+        append(log, batch(10))
+        assert not log.due_flush(i * 10**9)
+
+
+def test_st_10_flush_messages_counts_from_the_last_flush(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(flush_messages=5))
+    due = []
+    for _ in range(8):
+        append(log, batch(2))
+        due.append(log.due_flush(0))
+        if due[-1]:
+            log.flush()
+    assert due == [False, False, True] * 2 + [False, False]
+
+
+def test_st_10_flush_messages_1_is_due_after_each_append(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(flush_messages=1))
+    assert not log.due_flush(0)
+    for _ in range(3):
+        append(log, batch(1))
+        assert log.due_flush(0)
+        log.take_flush()()
+        assert not log.due_flush(0)
+
+
+def test_st_10_flush_ms_bounds_the_age_of_what_is_not_flushed(tmp_path: Path) -> None:
+    log = open_at(tmp_path, LogConfig(flush_ms=100))
+    assert not log.due_flush(0)
+    append(log, batch(1))
+    assert not log.due_flush(1000)
+    append(log, batch(1))
+    assert not log.due_flush(1099)
+    assert log.due_flush(1100)
+    log.flush()
+    assert not log.due_flush(5000)
+    append(log, batch(1))
+    assert not log.due_flush(6000)
+    assert log.due_flush(6100)
+
+
+def test_a_flush_covers_what_was_there_when_it_was_taken(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    log = open_at(tmp_path, SMALL, files=files)
+    append(log, batch(1, 100))
+    flush = log.take_flush()
+    assert files.synced == []
+    append(log, batch(1, 100))
+    flush()
+    assert log.recovery_point == 1
+    assert f"{0:020}.log" in files.synced
+
+
+def test_syncs_need_no_order_among_themselves(tmp_path: Path) -> None:
+    """The later one may be done first, and must not rely on the other."""
+    files = WatchedFiles()
+    log = open_at(tmp_path, SMALL, files=files)
+    for _ in range(4):
+        append(log, batch(1, 100))
+    (early,) = log.take_unflushed()
+    late = log.take_flush()
+    late()
+    assert log.recovery_point == 4
+    assert tmp_path.name in files.synced
+    assert {f"{0:020}.log", f"{2:020}.log", f"{2:020}.snapshot"} <= set(files.synced)
+    early()
+    assert log.recovery_point == 4
+
+
+def test_a_segment_that_began_during_a_sync_is_not_taken_for_listed(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    log = open_at(tmp_path, SMALL, files=files)
+    append(log, batch(1, 100))
+    flush = log.take_flush()
+    append(log, batch(1, 300))  # rolls
+    flush()
+    files.synced.clear()
+    log.flush()
+    assert tmp_path.name in files.synced
+
+
+def test_a_truncation_during_a_sync_is_not_undone_by_it(tmp_path: Path) -> None:
+    log = open_at(tmp_path, SMALL)
+    for _ in range(6):
+        append(log, batch(1, 100))
+    flush = log.take_flush()
+    log.truncate(1)
+    flush()
+    assert log.recovery_point <= 1
+    log.release()
+    assert open_at(tmp_path, SMALL, CRASHED).log_end_offset == 1

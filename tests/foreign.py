@@ -24,6 +24,9 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[1]
 
 KAFKA_VERSION = "3.9.1"
+NEWEST_CLIENT_VERSION = "4.3.0"  # of the Java client alone
+OLD_KAFKA_PYTHON_VERSION = "2.0.6"  # the last 2.0: oldest protocol versions
+COMPILER_VERSION = "3.33.0"
 CONNECTOR_VERSION = "4.0.0"  # the newest whose four jars all resolve from Maven Central
 OLDEST_JAVA = 17
 
@@ -124,6 +127,25 @@ def require_kafka_jars() -> Path:
 _KAFKA_ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-streams", "kafka-shell")
 
 
+def require_newest_java_client() -> Path:
+    """The directory of the jars of the newest Java client."""
+    client = f"org.apache.kafka:kafka-clients:{NEWEST_CLIENT_VERSION}"
+    return _jars(f"kafka-clients-{NEWEST_CLIENT_VERSION}", [client])
+
+
+def require_java_compiler() -> Path:
+    """The jar of the Eclipse compiler: started by `java -jar`, it needs no JDK."""
+    jars = _jars(f"ecj-{COMPILER_VERSION}", [f"org.eclipse.jdt:ecj:{COMPILER_VERSION}"])
+    return jars / f"ecj-{COMPILER_VERSION}.jar"
+
+
+def require_old_kafka_python() -> Path:
+    """The Python of a virtual environment with the old kafka-python and every codec."""
+    package = f"kafka-python=={OLD_KAFKA_PYTHON_VERSION}"
+    codecs = ("lz4", "python-snappy", "zstandard", "crc32c")
+    return _environment(f"kafka-python-{OLD_KAFKA_PYTHON_VERSION}", package, *codecs)
+
+
 def require_spark_connector() -> Path:
     """The directory of the jars of Spark's own Kafka connector, of `CONNECTOR_VERSION`."""
     connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{CONNECTOR_VERSION}"
@@ -132,14 +154,19 @@ def require_spark_connector() -> Path:
 
 def require_connector_python() -> Path:
     """The Python of a virtual environment whose PySpark is the one that the connector fits."""
+    return _environment(f"pyspark-{CONNECTOR_VERSION}", f"pyspark=={CONNECTOR_VERSION}")
+
+
+def _environment(name: str, *packages: str) -> Path:
+    """The Python of a virtual environment with these packages and what they need."""
 
     def build(directory: Path) -> None:
         _run([sys.executable, "-m", "venv", "--clear", str(directory)])
         python = directory / "bin" / "python"
-        _run([str(python), "-m", "pip", "install", "-q", f"pyspark=={CONNECTOR_VERSION}"])
+        _run([str(python), "-m", "pip", "install", "-q", *packages])
 
     # A virtual environment's scripts name its directory, but its python runs from anywhere.
-    return cached(f"pyspark-{CONNECTOR_VERSION}", build) / "bin" / "python"
+    return cached(name, build) / "bin" / "python"
 
 
 def _jars(name: str, artifacts: list[str]) -> Path:

@@ -5,40 +5,58 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import BrokerResponseError
 
-from tests.conformance.clients import TIMEOUT_SECONDS, PartitionSeen, Refused, Seen, Sent
+from tests.conformance.clients import (
+    EARLIEST,
+    LATEST,
+    PROMISES,
+    TIMEOUT_SECONDS,
+    ClusterSeen,
+    ConfigSeen,
+    PartitionSeen,
+    Promise,
+    Refused,
+    Resource,
+    Seen,
+    Sent,
+)
 
 Answer = TypeVar("Answer")
 
 name = "aiokafka"
+promises = PROMISES
 
 
-def produce(servers: str, topic: str, records: list[Sent], *, codec: str, acks: int) -> None:
-    asyncio.run(asyncio.wait_for(_produce(servers, topic, records, codec, acks), TIMEOUT_SECONDS))
+def produce(servers: str, topic: str, records: list[Sent], *, codec: str, promise: Promise) -> None:
+    sending = _produce(servers, topic, records, codec, promise)
+    asyncio.run(asyncio.wait_for(sending, TIMEOUT_SECONDS))
 
 
 def consume(servers: str, topic: str, partitions: int, count: int) -> list[Seen]:
     return asyncio.run(_consume(servers, topic, partitions, count))
 
 
-async def _produce(servers: str, topic: str, records: list[Sent], codec: str, acks: int) -> None:
+async def _produce(
+    servers: str, topic: str, records: list[Sent], codec: str, promise: Promise
+) -> None:
     producer = AIOKafkaProducer(
         bootstrap_servers=servers,
         compression_type=None if codec == "none" else codec,
-        acks="all" if acks == -1 else acks,
-        enable_idempotence=acks == -1,
+        acks="all" if promise.acks == -1 else promise.acks,
+        enable_idempotence=promise.is_idempotent,
         linger_ms=20,
     )
     await producer.start()
     try:
         futures = [
-            await producer.send(topic, value, key, partition, headers=list(headers))
-            for partition, key, value, headers in records
+            await producer.send(topic, value, key, partition, timestamp_ms, list(headers))
+            for partition, key, value, headers, timestamp_ms in records
         ]
         for future in futures:
             await future
@@ -56,10 +74,7 @@ async def _consume(servers: str, topic: str, partitions: int, count: int) -> lis
         ends_at = loop.time() + TIMEOUT_SECONDS
         while len(seen) < count and loop.time() < ends_at:
             for records in (await consumer.getmany(timeout_ms=200)).values():
-                seen += [
-                    Seen(one.partition, one.offset, one.key, one.value, tuple(one.headers))
-                    for one in records
-                ]
+                seen += [_seen(one) for one in records]
         return sorted(seen, key=lambda record: record.partition)
 
 
@@ -76,18 +91,25 @@ def describe_topic(servers: str, topic: str) -> list[PartitionSeen]:
     )
 
 
-def create_topic(servers: str, topic: str, partitions: int, configs: dict[str, str]) -> None:
-    new = NewTopic(topic, partitions, 1, topic_configs=configs)
-    answer = _administer(servers, lambda admin: admin.create_topics([new]))
+def create_topic(
+    servers: str,
+    topic: str,
+    partitions: int,
+    configs: dict[str, str],
+    *,
+    validate_only: bool = False,
+) -> None:
+    new = [NewTopic(topic, partitions, 1, topic_configs=configs)]
+    answer = _administer(
+        servers, lambda admin: admin.create_topics(new, validate_only=validate_only)
+    )
     _check(answer.topic_errors[0][1])
 
 
-def topic_config(servers: str, topic: str, key: str) -> str:
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-    [answer] = _administer(servers, lambda admin: admin.describe_configs([resource]))
-    error_code, _, _, _, configs = answer.resources[0]
-    _check(error_code)
-    return str(next(value for name, value, *_ in configs if name == key))
+def create_partitions(servers: str, topic: str, total: int) -> None:
+    wanted = {topic: NewPartitions(total)}
+    answer = _administer(servers, lambda admin: admin.create_partitions(wanted))
+    _check(answer.topic_errors[0][1])
 
 
 def delete_topic(servers: str, topic: str) -> None:
@@ -95,26 +117,50 @@ def delete_topic(servers: str, topic: str) -> None:
     _check(answer.topic_error_codes[0][1])
 
 
-def offset_at(servers: str, topic: str, timestamp_ms: int) -> int | None:
+def offset(servers: str, topic: str, spec: int) -> int | None:
     partition = TopicPartition(topic, 0)
 
     async def ask() -> int | None:
         async with _consumer(servers) as consumer:
-            found = (await consumer.offsets_for_times({partition: timestamp_ms}))[partition]
+            if spec == EARLIEST:
+                return (await consumer.beginning_offsets([partition]))[partition]
+            if spec == LATEST:
+                return (await consumer.end_offsets([partition]))[partition]
+            found = (await consumer.offsets_for_times({partition: spec}))[partition]
             return None if found is None else found.offset
 
     return asyncio.run(ask())
 
 
-def bounds(servers: str, topic: str) -> tuple[int, int]:
-    partition = TopicPartition(topic, 0)
+def describe_configs(servers: str, resource: Resource) -> dict[str, ConfigSeen]:
+    asked = [_resource(resource)]
+    [answer] = _administer(servers, lambda admin: admin.describe_configs(asked))
+    [(error_code, _, _, _, configs)] = answer.resources
+    _check(error_code)
+    return {key: ConfigSeen(value, source) for key, value, _read_only, source, *_ in configs}
 
-    async def ask() -> tuple[int, int]:
-        async with _consumer(servers) as consumer:
-            low = (await consumer.beginning_offsets([partition]))[partition]
-            return low, (await consumer.end_offsets([partition]))[partition]
 
-    return asyncio.run(ask())
+def alter_configs(servers: str, resource: Resource, configs: dict[str, str]) -> None:
+    asked = [_resource(resource, configs)]
+    [answer] = _administer(servers, lambda admin: admin.alter_configs(asked))
+    _check(answer.resources[0][0])
+
+
+def describe_cluster(servers: str) -> ClusterSeen:
+    described = _administer(servers, lambda admin: admin.describe_cluster())
+    return ClusterSeen(
+        described["controller_id"], tuple(one["node_id"] for one in described["brokers"])
+    )
+
+
+def _resource(resource: Resource, configs: dict[str, str] | None = None) -> ConfigResource:
+    kind, named = resource
+    return ConfigResource(ConfigResourceType[kind.upper()], named, configs)
+
+
+def _seen(one: Any) -> Seen:
+    place = one.partition, one.offset
+    return Seen(*place, one.key, one.value, tuple(one.headers), one.timestamp)
 
 
 def _administer(servers: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Answer]]) -> Answer:
@@ -123,6 +169,8 @@ def _administer(servers: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Ans
         await admin.start()
         try:
             return await ask(admin)
+        except BrokerResponseError as error:
+            raise Refused(error.errno) from error
         finally:
             await admin.close()
 
@@ -130,7 +178,7 @@ def _administer(servers: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Ans
 
 
 def _check(error_code: int) -> None:
-    """aiokafka's admin hands over what the broker answered and leaves the judgement to us."""
+    """Most of aiokafka's admin hands over what the broker answered, without judging it."""
     if error_code:
         raise Refused(error_code)
 

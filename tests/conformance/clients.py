@@ -9,9 +9,26 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-ACKS = (0, 1, -1)
 
 TIMEOUT_SECONDS = 30.0
+
+# What ListOffsets is asked for instead of a time.
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+
+
+class Promise(NamedTuple):
+    """How sure a producer wants to be of a record."""
+
+    acks: int
+    is_idempotent: bool = False
+
+    def __str__(self) -> str:
+        return f"acks={self.acks}" + (" idempotent" if self.is_idempotent else "")
+
+
+PROMISES = (Promise(0), Promise(1), Promise(-1), Promise(-1, is_idempotent=True))
 
 
 class Sent(NamedTuple):
@@ -20,7 +37,9 @@ class Sent(NamedTuple):
     partition: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int | None = None
+    """None: the client takes the time of day."""
 
 
 class Seen(NamedTuple):
@@ -30,7 +49,8 @@ class Seen(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes], ...]
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_ms: int
 
 
 class PartitionSeen(NamedTuple):
@@ -40,6 +60,41 @@ class PartitionSeen(NamedTuple):
     leader: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+
+
+class ClusterSeen(NamedTuple):
+    """A cluster as a client describes it."""
+
+    controller: int
+    brokers: tuple[int, ...]
+
+
+class Resource(NamedTuple):
+    """What has configs; `kind` is "topic" or "broker", the empty broker stands for all of them."""
+
+    kind: str
+    name: str
+
+
+class ConfigSeen(NamedTuple):
+    """A config in force; `source` is the protocol's number, below."""
+
+    value: str | None
+    source: int
+
+
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, STATIC_BROKER, DEFAULT = 1, 2, 3, 4, 5
+
+
+class Change(NamedTuple):
+    """One step of IncrementalAlterConfigs; `how` is SET, DELETE, APPEND or SUBTRACT."""
+
+    how: str
+    key: str
+    value: str | None = None
+
+
+HOW = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
 
 
 class Refused(Exception):
@@ -54,11 +109,16 @@ class Client(Protocol):
     """A producer and consumer that somebody else wrote."""
 
     name: str
+    promises: tuple[Promise, ...]
+    """What it can be asked for."""
 
     def produce(
-        self, servers: str, topic: str, records: list[Sent], *, codec: str, acks: int
+        self, servers: str, topic: str, records: list[Sent], *, codec: str, promise: Promise
     ) -> None:
-        """Sends the records in order and returns when they are out, acknowledged where they can."""
+        """Sends the records in order and returns when they are out, acknowledged where they can.
+
+        Those that administer topics raise `Refused` when the broker refuses a record.
+        """
         ...
 
     def consume(self, servers: str, topic: str, partitions: int, count: int) -> list[Seen]:
@@ -79,22 +139,59 @@ class Client(Protocol):
 
 
 class AdminClient(Client, Protocol):
-    """A client that also administers topics; kcat does not. Refusals are raised as `Refused`."""
+    """A client that administers topics too; kcat does not. Refusals are raised as `Refused`."""
 
     def create_topic(
-        self, servers: str, topic: str, partitions: int, configs: dict[str, str]
+        self,
+        servers: str,
+        topic: str,
+        partitions: int,
+        configs: dict[str, str],
+        *,
+        validate_only: bool = False,
     ) -> None: ...
 
-    def topic_config(self, servers: str, topic: str, key: str) -> str:
-        """The value in force."""
-        ...
+    def create_partitions(self, servers: str, topic: str, total: int) -> None: ...
 
     def delete_topic(self, servers: str, topic: str) -> None: ...
 
-    def offset_at(self, servers: str, topic: str, timestamp_ms: int) -> int | None:
-        """Partition 0's first offset of that time or later, None when there is none."""
+    def offset(self, servers: str, topic: str, spec: int) -> int | None:
+        """Partition 0's offset at a time, or by `LATEST` or `EARLIEST`.
+
+        None when nothing is of that time or later.
+        """
         ...
 
-    def bounds(self, servers: str, topic: str) -> tuple[int, int]:
-        """Partition 0's first offset and its end."""
+    def describe_configs(self, servers: str, resource: Resource) -> dict[str, ConfigSeen]: ...
+
+    def describe_cluster(self, servers: str) -> ClusterSeen: ...
+
+
+class SetsConfigs(AdminClient, Protocol):
+    """A client with the old AlterConfigs: what is not named returns to its default."""
+
+    def alter_configs(self, servers: str, resource: Resource, configs: dict[str, str]) -> None: ...
+
+
+class ChangesConfigs(AdminClient, Protocol):
+    """A client with IncrementalAlterConfigs (KIP-339), and ListOffsets by `MAX_TIMESTAMP`."""
+
+    def change_configs(self, servers: str, resource: Resource, changes: list[Change]) -> None: ...
+
+
+class SeesDirectories(AdminClient, Protocol):
+    """A client with DescribeLogDirs."""
+
+    def log_sizes(self, servers: str) -> dict[tuple[str, int], int]:
+        """Bytes of every partition, by topic and number; asserts that all directories are well."""
         ...
+
+
+class KnowsTopicIds(AdminClient, Protocol):
+    """A client that deletes a topic by its id (KIP-516)."""
+
+    def topic_id(self, servers: str, topic: str) -> str:
+        """As the client writes it, which `delete_topic_by_id` reads."""
+        ...
+
+    def delete_topic_by_id(self, servers: str, topic_id: str) -> None: ...

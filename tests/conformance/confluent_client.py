@@ -17,19 +17,54 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+)
 
-from tests.conformance.clients import TIMEOUT_SECONDS, PartitionSeen, Refused, Seen, Sent
+from tests.conformance.clients import (
+    EARLIEST,
+    HOW,
+    LATEST,
+    MAX_TIMESTAMP,
+    PROMISES,
+    TIMEOUT_SECONDS,
+    Change,
+    ClusterSeen,
+    ConfigSeen,
+    PartitionSeen,
+    Promise,
+    Refused,
+    Resource,
+    Seen,
+    Sent,
+)
 
 name = "confluent-kafka"
+promises = PROMISES
+
+ACKNOWLEDGED = Promise(-1)
 
 
-def produce(servers: str, topic: str, records: list[Sent], *, codec: str, acks: int) -> None:
+def produce(
+    servers: str,
+    topic: str,
+    records: list[Sent],
+    *,
+    codec: str = "none",
+    promise: Promise = ACKNOWLEDGED,
+) -> None:
     producer = Producer(
         {
             "bootstrap.servers": servers,
             "compression.type": codec,
-            "acks": acks,
+            "acks": promise.acks,
+            "enable.idempotence": promise.is_idempotent,
             "linger.ms": 20,
             "message.timeout.ms": int(TIMEOUT_SECONDS * 1000),
         }
@@ -40,10 +75,13 @@ def produce(servers: str, topic: str, records: list[Sent], *, codec: str, acks: 
         if error is not None:
             failed.append(error)
 
-    for partition, key, value, headers in records:
-        producer.produce(topic, value, key, partition, headers=list(headers), on_delivery=delivered)
+    for partition, key, value, headers, timestamp_ms in records:
+        # 0 stands for the time of day.
+        timed = {"timestamp": timestamp_ms or 0, "headers": list(headers)}
+        producer.produce(topic, value, key, partition, on_delivery=delivered, **timed)
     assert producer.flush(TIMEOUT_SECONDS) == 0
-    assert failed == []
+    if failed:
+        raise Refused(failed[0].code())
 
 
 def consume(servers: str, topic: str, partitions: int, count: int) -> list[Seen]:
@@ -73,18 +111,22 @@ def describe_topic(servers: str, topic: str) -> list[PartitionSeen]:
     ]
 
 
-def create_topic(servers: str, topic: str, partitions: int, configs: dict[str, str]) -> None:
+def create_topic(
+    servers: str,
+    topic: str,
+    partitions: int,
+    configs: dict[str, str],
+    *,
+    validate_only: bool = False,
+) -> None:
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=configs)
     admin = _admin(servers)
-    _answer(admin.create_topics([new])[topic])
+    _answer(admin.create_topics([new], validate_only=validate_only)[topic])
 
 
-def topic_config(servers: str, topic: str, key: str) -> str:
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+def create_partitions(servers: str, topic: str, total: int) -> None:
     admin = _admin(servers)
-    value = _answer(admin.describe_configs([resource])[resource])[key].value
-    assert isinstance(value, str)
-    return value
+    _answer(admin.create_partitions([NewPartitions(topic, total)])[topic])
 
 
 def delete_topic(servers: str, topic: str) -> None:
@@ -92,18 +134,52 @@ def delete_topic(servers: str, topic: str) -> None:
     _answer(admin.delete_topics([topic])[topic])
 
 
-def offset_at(servers: str, topic: str, timestamp_ms: int) -> int | None:
-    with _consumer(servers) as consumer:
-        asked = [TopicPartition(topic, 0, timestamp_ms)]
-        [found] = consumer.offsets_for_times(asked, timeout=TIMEOUT_SECONDS)
-        # librdkafka says "the end" where there is nothing of that time or later.
-        return found.offset if found.offset >= 0 else None
+def offset(servers: str, topic: str, spec: int) -> int | None:
+    named = {
+        LATEST: OffsetSpec.latest,
+        EARLIEST: OffsetSpec.earliest,
+        MAX_TIMESTAMP: OffsetSpec.max_timestamp,
+    }
+    asked = named[spec]() if spec in named else OffsetSpec.for_timestamp(spec)
+    partition = TopicPartition(topic, 0)
+    admin = _admin(servers)
+    found = _answer(admin.list_offsets({partition: asked})[partition]).offset
+    assert isinstance(found, int)
+    return found if found >= 0 else None
 
 
-def bounds(servers: str, topic: str) -> tuple[int, int]:
-    with _consumer(servers) as consumer:
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), TIMEOUT_SECONDS)
-        return low, high
+def describe_configs(servers: str, resource: Resource) -> dict[str, ConfigSeen]:
+    asked = _resource(resource)
+    admin = _admin(servers)
+    described = _answer(admin.describe_configs([asked])[asked])
+    return {key: ConfigSeen(entry.value, entry.source) for key, entry in described.items()}
+
+
+def alter_configs(servers: str, resource: Resource, configs: dict[str, str]) -> None:
+    asked = _resource(resource, set_config=configs)
+    admin = _admin(servers)
+    _answer(admin.alter_configs([asked])[asked])
+
+
+def change_configs(servers: str, resource: Resource, changes: list[Change]) -> None:
+    steps = [
+        ConfigEntry(key, value, incremental_operation=AlterConfigOpType(HOW[how]))
+        for how, key, value in changes
+    ]
+    asked = _resource(resource, incremental_configs=steps)
+    admin = _admin(servers)
+    _answer(admin.incremental_alter_configs([asked])[asked])
+
+
+def describe_cluster(servers: str) -> ClusterSeen:
+    admin = _admin(servers)
+    described = _answer(admin.describe_cluster())
+    return ClusterSeen(described.controller.id, tuple(node.id for node in described.nodes))
+
+
+def _resource(resource: Resource, **changes: Any) -> ConfigResource:
+    kind, named = resource
+    return ConfigResource(ConfigResource.Type[kind.upper()], named, **changes)
 
 
 def _admin(servers: str) -> AdminClient:
@@ -136,4 +212,5 @@ def _consumer(servers: str) -> Iterator[Consumer]:
 def _seen(message: Message) -> Seen:
     place = message.partition(), message.offset()
     headers: Any = message.headers() or ()  # typed as bytes | str, which it never is here
-    return Seen(*place, message.key(), message.value(), tuple(headers))
+    _, timestamp_ms = message.timestamp()
+    return Seen(*place, message.key(), message.value(), tuple(headers), timestamp_ms)

@@ -1,7 +1,8 @@
 """kcat: an old librdkafka (2.0.2 in Debian 12) behind a command line.
 
-Text only: keys, values and headers must be UTF-8 without line ends or tabs. It cannot tell a null
-from an empty string when it writes; `-Z` makes every empty one a null.
+Text only: keys, values and headers must be UTF-8 without line ends or tabs, and a timestamp cannot
+be given. It cannot tell a null from an empty string when it writes; `-Z` makes every empty one a
+null.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import subprocess
 from typing import Any
 
 from tests import foreign
-from tests.conformance.clients import TIMEOUT_SECONDS, PartitionSeen, Seen, Sent
+from tests.conformance.clients import PROMISES, TIMEOUT_SECONDS, PartitionSeen, Promise, Seen, Sent
 
 name = "kcat"
+promises = PROMISES
 
 
-def produce(servers: str, topic: str, records: list[Sent], *, codec: str, acks: int) -> None:
+def produce(servers: str, topic: str, records: list[Sent], *, codec: str, promise: Promise) -> None:
     """One run for each partition and set of headers: both are options, not input."""
     for (partition, headers), group in itertools.groupby(
         sorted(records, key=lambda record: record.partition),
@@ -25,7 +27,8 @@ def produce(servers: str, topic: str, records: list[Sent], *, codec: str, acks: 
     ):
         lines = b"".join(b"%b\t%b\n" % (record.key or b"", record.value or b"") for record in group)
         options = ["-P", "-t", topic, "-p", str(partition), "-K", "\t", "-Z", "-z", codec]
-        options += ["-X", f"acks={acks}", "-X", "linger.ms=20"]
+        options += ["-X", f"acks={promise.acks}", "-X", "linger.ms=20"]
+        options += ["-X", f"enable.idempotence={str(promise.is_idempotent).lower()}"]
         for header, value in headers:
             options += ["-H", f"{header}={value.decode()}"]
         run(servers, *options, stdin=lines)
@@ -69,9 +72,8 @@ def _seen(line: dict[str, Any]) -> Seen:
     headers = tuple(
         (name, value.encode()) for name, value in zip(flat[::2], flat[1::2], strict=True)
     )
-    return Seen(
-        line["partition"], line["offset"], _bytes(line["key"]), _bytes(line["payload"]), headers
-    )
+    key, value = _bytes(line["key"]), _bytes(line["payload"])
+    return Seen(line["partition"], line["offset"], key, value, headers, line["ts"])
 
 
 def _bytes(text: str | None) -> bytes | None:

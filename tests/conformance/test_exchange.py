@@ -1,100 +1,111 @@
-"""Four foreign clients write with every codec and every `acks`, and read what each other wrote.
+"""Seven foreign clients write with every codec and every promise, and read what each other wrote.
 
-One running broker serves all of them. kcat's part skips where it is not installed.
+One running broker serves all of them. The part of a client that is not installed skips.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 
 import pytest
 
-import barnabas
-from tests.conformance import aiokafka_client, confluent_client, kafka_python_client, kcat_client
-from tests.conformance.clients import ACKS, CODECS, AdminClient, Client, Seen, Sent
+from tests.conformance import confluent_client
+from tests.conformance.clients import CODECS, AdminClient, Client, Promise, Seen, Sent
+from tests.conformance.clients_in_use import CLIENTS, LIBRARIES, installed
 
 pytestmark = pytest.mark.foreign
 
 PARTITIONS = 2
 RECORDS_PER_RUN = 40
-
-
-LIBRARIES: tuple[AdminClient, ...] = (confluent_client, kafka_python_client, aiokafka_client)
-CLIENTS: tuple[Client, ...] = (*LIBRARIES, kcat_client)
+ACKNOWLEDGED = Promise(-1)
+T0_MS = 1_700_000_000_000
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("writer", CLIENTS, ids=lambda client: client.name)
 def test_what_one_client_writes_every_client_reads(
-    broker: barnabas.Broker, writer: Client, codec: str
+    servers: str, writer: Client, codec: str
 ) -> None:
-    """PR-4, PR-9, CO-1: every acks level, one after the other, in the order it was sent."""
-    topic = create(broker, f"exchange-{writer.name}-{codec}")
+    """PR-4, PR-6, PR-9, CO-1: every acks level and idempotence, in the order it was sent."""
+    topic = create(servers, f"exchange-{writer.name}-{codec}")
     sent: list[Sent] = []
-    for acks in ACKS:
-        run = [record(acks, number) for number in range(RECORDS_PER_RUN)]
-        writer.produce(broker.bootstrap_servers, topic, run, codec=codec, acks=acks)
+    for promise in writer.promises:
+        run = [record(promise, number) for number in range(RECORDS_PER_RUN)]
+        writer.produce(servers, topic, run, codec=codec, promise=promise)
         sent += run
-        if acks == 0:
+        if promise.acks == 0:
             # Nobody was told when these arrived: wait for them, lest the next run overtakes them.
-            readers_see(broker, topic, sent, (confluent_client,))
-    readers_see(broker, topic, sent, installed())
+            readers_see(servers, topic, sent, (confluent_client,))
+    readers_see(servers, topic, sent, installed())
 
 
 @pytest.mark.parametrize("writer", LIBRARIES, ids=lambda client: client.name)
-def test_nulls_and_empty_values_are_told_apart(broker: barnabas.Broker, writer: Client) -> None:
-    """A null value is a tombstone, an empty one is not; a null key lets the partitioner choose."""
-    topic = create(broker, f"nulls-{writer.name}")
+def test_nulls_headers_and_timestamps_arrive_as_they_were_sent(
+    servers: str, writer: AdminClient
+) -> None:
+    """A null value is a tombstone, an empty one is not; times need not rise nor be of today."""
+    topic = create(servers, f"nulls-{writer.name}")
     sent = [
-        Sent(0, None, b"no key"),
-        Sent(0, b"key", None),
-        Sent(0, b"", b""),
-        Sent(1, b"headers", b"x", (("twice", b"1"), ("twice", b"2"), ("empty", b""))),
+        Sent(0, None, b"no key", (), T0_MS),
+        Sent(0, b"key", None, (), T0_MS - 86_400_000),
+        Sent(0, b"", b"", (), 1),
+        Sent(1, b"headers", b"x", (("twice", b"1"), ("twice", b"2"), ("empty", b"")), T0_MS + 1),
+        Sent(1, None, b"", (("\N{GREEK SMALL LETTER ALPHA}", bytes(range(256))),), T0_MS),
     ]
-    writer.produce(broker.bootstrap_servers, topic, sent, codec="none", acks=-1)
-    readers_see(broker, topic, sent, installed())
+    writer.produce(servers, topic, sent, codec="none", promise=ACKNOWLEDGED)
+    readers_see(servers, topic, sent, LIBRARIES)
 
 
 @pytest.mark.parametrize("writer", LIBRARIES, ids=lambda client: client.name)
-def test_binary_records_and_large_ones_survive(broker: barnabas.Broker, writer: Client) -> None:
+def test_binary_records_and_large_ones_survive(servers: str, writer: AdminClient) -> None:
     """CO-1: a record larger than a client's fetch limit still arrives."""
-    topic = create(broker, f"large-{writer.name}")
+    topic = create(servers, f"large-{writer.name}")
     every_byte = bytes(range(256))
     sent = [Sent(0, every_byte, every_byte), Sent(0, b"large", every_byte * 3600)]
-    writer.produce(broker.bootstrap_servers, topic, sent, codec="none", acks=-1)
-    readers_see(broker, topic, sent, LIBRARIES)
+    writer.produce(servers, topic, sent, codec="none", promise=ACKNOWLEDGED)
+    readers_see(servers, topic, sent, LIBRARIES)
 
 
-def record(acks: int, number: int) -> Sent:
+def record(promise: Promise, number: int) -> Sent:
     """Distinct records of changing size that compress well."""
-    value = f"acks={acks} number={number} " + "lorem ipsum " * (number * number % 211)
+    value = f"{promise} number={number} " + "lorem ipsum " * (number * number % 211)
     return Sent(number % PARTITIONS, f"key-{number}".encode(), value.encode(), (("h", b"1"),))
 
 
-def create(broker: barnabas.Broker, topic: str) -> str:
-    confluent_client.create_topic(broker.bootstrap_servers, topic, PARTITIONS, {})
+def create(servers: str, topic: str) -> str:
+    confluent_client.create_topic(servers, topic, PARTITIONS, {})
     return topic
 
 
-def installed() -> tuple[Client, ...]:
-    """All readers; kcat's own cases say what to install where it is missing."""
-    return CLIENTS if shutil.which("kcat") else LIBRARIES
-
-
-def readers_see(
-    broker: barnabas.Broker, topic: str, sent: list[Sent], readers: Sequence[Client]
-) -> None:
+def readers_see(servers: str, topic: str, sent: list[Sent], readers: Sequence[Client]) -> None:
+    """Each reader sees all of it, and all of them the same times."""
     expected = numbered(sent)
+    first_times: list[int] | None = None
     for reader in readers:
-        seen = reader.consume(broker.bootstrap_servers, topic, PARTITIONS, len(sent))
-        assert seen == expected, f"as {reader.name} read it"
+        seen = reader.consume(servers, topic, PARTITIONS, len(sent))
+        for got, want in zip(seen, expected, strict=False):
+            timed = want if want.timestamp_ms >= 0 else want._replace(timestamp_ms=got.timestamp_ms)
+            assert got == timed, f"as {reader.name} read it"
+        assert len(seen) == len(expected), f"as {reader.name} read it"
+        times = [one.timestamp_ms for one in seen]
+        first_times = first_times or times
+        assert times == first_times, f"as {reader.name} read it"
 
 
 def numbered(sent: list[Sent]) -> list[Seen]:
-    """What a log with nothing else in it holds: each partition's records from offset 0 on."""
+    """What a log with nothing else in it holds: each partition's records from offset 0 on.
+
+    A timestamp of -1 stands for one that the client chose.
+    """
     return [
-        Seen(partition, offset, record.key, record.value, record.headers)
+        Seen(
+            partition,
+            offset,
+            record.key,
+            record.value,
+            record.headers,
+            -1 if record.timestamp_ms is None else record.timestamp_ms,
+        )
         for partition in range(PARTITIONS)
         for offset, record in enumerate(r for r in sent if r.partition == partition)
     ]

@@ -1,6 +1,7 @@
 """Log directories written by a real Kafka 3.9.1 open, read back, recover and close as it says.
 
-ST-1 (a real Kafka's directories), ST-2 (segments), ST-8 (clean stop, torn tail), PR-6 (snapshots).
+ST-1 (a real Kafka's directories), ST-2 (segments), ST-8 (clean stop, torn tail), PR-6 (snapshots),
+CO-6 (aborted and open transactions). Each test prints how many partitions it has judged.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.records.batch import BatchHeader, iterate_batches
 from barnabas.records.compression import CODEC_NAMES
+from barnabas.records.control import ABORT, read_marker
 from barnabas.records.record import Record, iterate_records
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
@@ -35,6 +37,8 @@ SEGMENTED = {
     "segs-indexfull-0": LogConfig(index_interval_bytes=64, segment_index_bytes=64),
     "segs-time-0": LogConfig(segment_ms=10000, index_interval_bytes=64),
     "idem-0": LogConfig(segment_bytes=2048, index_interval_bytes=256, segment_index_bytes=1024),
+    "txn-0": LogConfig(segment_bytes=2500, index_interval_bytes=256, segment_index_bytes=1024),
+    "txn-open-0": LogConfig(),
 }
 
 
@@ -72,6 +76,7 @@ def test_every_replica_of_the_directory_is_opened(
     store: LogStore, expected: dict[str, Any]
 ) -> None:
     """TP-3: directories are named by topic and partition, the deleted one is not among them."""
+    _print_count(len(store.logs), "opened")
     names = {str(name) for name in store.logs}
     wanted = {name for name in expected if not name.startswith("_") or name.startswith("__")}
     assert wanted - names == {n for n in wanted if n.endswith("-delete")}
@@ -83,7 +88,9 @@ def test_st_1_offsets_epochs_and_batches_are_what_kafka_says(
     store: LogStore, expected: dict[str, Any]
 ) -> None:
     columns = expected["_columns_of_batches"]
+    judged = 0
     for name, log in _logs(store, expected):
+        judged += 1
         facts = expected[name]
         assert log.log_start_offset == facts["log_start"], name
         assert log.log_end_offset == facts["log_end"], name
@@ -97,6 +104,7 @@ def test_st_1_offsets_epochs_and_batches_are_what_kafka_says(
             found = [_columns(at, header) for at, header in segment.headers(0)]
             for row, want in zip(found, wanted["batches"], strict=True):
                 _assert_batch(row, dict(zip(columns, want, strict=True)))
+    _print_count(judged, "compared batch by batch")
 
 
 def test_st_1_records_are_what_kafka_says(
@@ -145,6 +153,74 @@ def test_pr_6_producers_are_what_kafka_says(
                 assert sorted(_producer_rows(log.producers)) == sorted(wanted), name
 
 
+def test_co_6_transactions_are_what_kafka_says(
+    store: LogStore, expected: dict[str, Any], fixtures: Path
+) -> None:
+    """Aborted ones entry by entry, the last stable offset, and what a reader of committed records
+    is left with."""
+    facts = _json(fixtures / "expected" / "single-read.json")
+    judged = with_aborted = 0
+    for name, log in _logs(store, expected):
+        judged += 1
+        for segment, wanted in zip(log.segments, expected[name]["segments"], strict=True):
+            index = segment.aborted
+            found = [] if index is None else [list(each) for each in index.entries(0, 10**6)]
+            assert found == wanted.get("txnindex", []), name
+            with_aborted += bool(found)
+        end = log.log_end_offset
+        assert log.last_stable_offset(end) == expected[name]["lso"], name
+        if "read_committed" in facts.get(name, {}):
+            assert _ranges(_committed(log)) == facts[name]["read_committed"], name
+        for each in expected[name].get("active_producers", ()):
+            producer = log.producers.get(each["producer_id"])
+            assert producer is not None
+            assert producer.transaction_offset == each["txn_start"], name
+            assert producer.epoch == each["epoch"]
+            assert producer.last_sequence == each["last_sequence"]
+    _print_count(judged, f"asked for their transactions, {with_aborted} segments with aborted ones")
+
+
+def test_co_6_what_is_read_does_not_depend_on_the_fetches(store: LogStore) -> None:
+    """From every offset, in pieces of one batch and of several."""
+    log = store.logs[TopicPartition("txn", 0)]
+    whole = list(_committed(log))
+    for start in range(log.log_end_offset):
+        for max_bytes in (1, 500, 3000):
+            assert list(_committed(log, start, max_bytes)) == [
+                offset for offset in whole if offset >= start
+            ]
+
+
+def test_co_6_transaction_indexes_are_made_anew_as_kafka_made_them(
+    single: Path, expected: dict[str, Any], tmp_path: Path
+) -> None:
+    """After a crash, from the log alone: byte for byte, and so are the last stable offsets."""
+    copy = tmp_path / "logs"
+    shutil.copytree(single, copy)
+    for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
+        (copy / name).unlink()
+    for pattern in ("*/*.txnindex", "*/*.snapshot"):
+        for path in copy.glob(pattern):
+            path.unlink()
+    store = LogStore.open(OsFiles(), [copy], config=LogConfig(), broker_id=0, now_ms=0)
+    judged = 0
+    for name, log in _logs(store, expected):
+        if log.log_start_offset > log.segments[0].base_offset or name.startswith("compact"):
+            continue  # what began a transaction may be gone
+        judged += 1
+        assert log.log_end_offset == expected[name]["log_end"]
+        assert log.last_stable_offset(log.log_end_offset) == expected[name]["lso"], name
+    store.close()
+    compared = 0
+    for path in single.glob("*/*.txnindex"):
+        if not path.parent.name.startswith("compact"):
+            again = copy / path.parent.name / path.name
+            assert again.read_bytes() == path.read_bytes(), again
+            compared += 1
+    assert compared >= 5
+    _print_count(judged, f"recovered without a checkpoint, {compared} transaction indexes")
+
+
 def test_st_8_opening_and_closing_changes_no_byte(single: Path, tmp_path: Path) -> None:
     """A clean stop leaves exactly what Kafka left, so Kafka would start on it as well."""
     copy = tmp_path / "logs"
@@ -180,8 +256,12 @@ def test_st_2_the_same_appends_make_the_same_files(
         for position, header in iterate_batches(raw):
             batch = bytearray(raw[position : position + header.size_bytes])
             batch[0:8] = bytes(8)
-            result = log.append(memoryview(batch), header.partition_leader_epoch, 0)
+            append = log.append_control if header.is_control else log.append
+            # Every other batch waits for the next one, as those of one request do.
+            result = append(memoryview(batch), header.partition_leader_epoch, 0)
             assert result.base_offset == header.base_offset
+            if header.base_offset % 2:
+                log.write_staged()
     log.close()
     for path in source.iterdir():
         if path.name not in ("partition.metadata", "leader-epoch-checkpoint"):
@@ -200,9 +280,12 @@ def test_a_directory_from_before_topic_ids_is_read(fixtures: Path, tmp_path: Pat
         topic, _, partition = name.rpartition("-")
         log = store.logs[TopicPartition(topic, int(partition))]
         assert log.topic_id is None
+        assert log.log_start_offset == facts[name]["log_start"]
         assert log.log_end_offset == facts[name]["log_end"]
+        assert log.last_stable_offset(log.log_end_offset) == facts[name]["lso"]
         found = [each._replace(timestamp_type=0) for each in iterate_records(_read_all(log))]
         assert found == list(_expanded(records))
+    _print_count(len(facts["_records"]), "read of inter-broker protocol 2.0")
     store.close()
 
 
@@ -217,6 +300,7 @@ def test_st_8_a_crashed_directory_is_cut_where_kafka_cut_it(
 ) -> None:
     facts = _json(fixtures / "expected" / "crash.json")[variant]
     logs = _unpack(fixtures / "crash" / f"{variant}.tar.gz", tmp_path)
+    before = {path: path.read_bytes() for path in logs.glob("txn-0/*.txnindex")}
     config = LogConfig(index_interval_bytes=200, segment_index_bytes=1024)
     store = LogStore.open(OsFiles(), [logs], config=config, broker_id=0, now_ms=0)
     for name, wanted in facts["after_start"].items():
@@ -224,15 +308,27 @@ def test_st_8_a_crashed_directory_is_cut_where_kafka_cut_it(
         log = store.logs[TopicPartition(topic, int(partition))]
         assert log.log_end_offset == wanted["log_end"], name
         assert log.log_start_offset == wanted["log_start"], name
+        assert log.last_stable_offset(log.log_end_offset) == wanted["lso"], name
         log.assign_leader_epoch(log.epochs.latest if "leader_epoch" not in wanted else 0)
         if "read_uncommitted" in wanted:
             assert _ranges(_offsets(log)) == wanted["read_uncommitted"], name
+        if "read_committed" in wanted:
+            assert _ranges(_committed(log)) == wanted["read_committed"], name
+        for producer_id, epoch, sequence, began in wanted.get("producers", ()):
+            producer = log.producers.get(producer_id)
+            assert producer is not None
+            assert (producer.epoch, producer.last_sequence) == (epoch, sequence)
+            assert producer.transaction_offset == began
     store.close()
+    _print_count(len(facts["after_start"]), f"recovered from the crash {variant!r}")
+    for path, raw in before.items():
+        # Whatever was not cut was made again with the same entries.
+        assert raw.startswith(path.read_bytes() if path.exists() else b""), path
     for name, wanted in facts.get("files_after_clean_stop", {}).items():
         if name == "one-0":
             continue  # has another index interval
         found = {path.name: path.stat().st_size for path in (logs / name).iterdir()}
-        # What it cut Kafka keeps for another minute; aborted transactions are not indexed here.
+        # What it cut Kafka keeps for another minute.
         assert _comparable(found) == _comparable(wanted), name
 
 
@@ -245,10 +341,42 @@ def _offsets(log: Log) -> Iterator[int]:
         return
 
 
+def _committed(log: Log, start: int | None = None, max_bytes: int = 1 << 30) -> Iterator[int]:
+    """What a consumer of committed records gets, fetch by fetch, as every client's code does it."""
+    offset = log.log_start_offset if start is None else start
+    stable = log.last_stable_offset(log.log_end_offset)
+    while offset < stable:
+        slices = log.read(offset, max_bytes, stable)
+        raw = b"".join(each.read() for each in slices)
+        for each in slices:
+            each.release()
+        batches = list(iterate_batches(raw))
+        if not batches:
+            return  # the last batches were compacted away
+        end = batches[-1][1].last_offset + 1
+        aborted = sorted(log.aborted_transactions(offset, end), key=lambda each: each.first_offset)
+        skipped: set[int] = set()
+        for position, header in batches:
+            while aborted and aborted[0].first_offset <= header.last_offset:
+                skipped.add(aborted.pop(0).producer_id)
+            if header.is_control:
+                marker = read_marker(raw, position, header)
+                if marker is not None and marker.type == ABORT:
+                    skipped.discard(header.producer_id)
+            elif not (header.is_transactional and header.producer_id in skipped):
+                batch = raw[position : position + header.size_bytes]
+                yield from (each.offset for each in iterate_records(batch) if each.offset >= offset)
+        offset = end
+
+
+def _print_count(count: int, what: str) -> None:
+    """Seen under `pytest -rP`, and in the report of a failure."""
+    assert count > 0
+    print(f"{count} partitions {what}")
+
+
 def _comparable(sizes: dict[str, int]) -> dict[str, int]:
-    return {
-        name: size for name, size in sizes.items() if not name.endswith((".txnindex", ".deleted"))
-    }
+    return {name: size for name, size in sizes.items() if not name.endswith(".deleted")}
 
 
 # --- the expectations' form ----------------------------------------------------------------------

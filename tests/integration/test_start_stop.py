@@ -22,7 +22,7 @@ def test_a_clean_stop_leaves_the_marker_and_the_next_start_scans_nothing(tmp_pat
         servers = broker.bootstrap_servers
         confluent_client.create_topic(servers, "kept", 1, {})
         sent = [Sent(0, b"key", b"value %d" % number) for number in range(100)]
-        confluent_client.produce(servers, "kept", sent, codec="lz4", acks=-1)
+        confluent_client.produce(servers, "kept", sent, codec="lz4")
         assert broker.stop() == 0
         assert marker.exists()
 
@@ -60,7 +60,7 @@ def test_a_directory_of_another_broker_is_left_alone(tmp_path: Path) -> None:
     with broker_process(tmp_path) as first:
         servers = first.bootstrap_servers
         confluent_client.create_topic(servers, "kept", 1, {})
-        confluent_client.produce(servers, "kept", [Sent(0, b"k", b"v")], codec="none", acks=-1)
+        confluent_client.produce(servers, "kept", [Sent(0, b"k", b"v")], codec="none")
         second = BrokerProcess(tmp_path)
         says(second.refuse(), str(first.data_dir), "lock")
         # The first one has not noticed.

@@ -55,6 +55,7 @@ def test_a_stream_is_written_through(spark: SparkSession, broker: Broker, tmp_pa
 
     def run() -> None:
         source = spark.readStream.format("barnabas").options(**servers, subscribe="stream-in")
+        source = source.option("startingOffsets", "earliest")
         frame = source.option("maxOffsetsPerTrigger", 40).load()
         sink = frame.selectExpr("'stream-out' as topic", "value").writeStream.format("barnabas")
         sink = sink.options(**servers, checkpointLocation=str(tmp_path / "checkpoint"))
@@ -96,7 +97,8 @@ def test_a_record_that_is_refused_fails_the_query(
     create(broker, "small", configs={"max.message.bytes": "1000"})
     send(broker, "small-in", [b"x" * 5000])
     servers = {"kafka.bootstrap.servers": broker.bootstrap_servers}
-    frame = spark.readStream.format("barnabas").options(**servers, subscribe="small-in").load()
+    source = spark.readStream.format("barnabas").options(**servers, subscribe="small-in")
+    frame = source.option("startingOffsets", "earliest").load()
     sink = frame.select("value").writeStream.format("barnabas").options(**servers, topic="small")
     sink = sink.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
     with pytest.raises(StreamingQueryException, match=r"(?i)large"):

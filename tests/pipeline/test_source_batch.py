@@ -118,6 +118,17 @@ def test_codecs(spark: SparkSession, broker: Broker, codec: str) -> None:
     assert len(texts(read(spark, broker, subscribe=f"codec-{codec}"))) == 300
 
 
+def test_a_view_in_sql_and_why_not_a_table(spark: SparkSession, broker: Broker) -> None:
+    """Spark 4.3 keeps a table's options from a source in Python, so there is nothing to read."""
+    send(broker, create(broker, "viewed"), numbered(0, 4))
+    options = f"(`kafka.bootstrap.servers` '{broker.bootstrap_servers}', subscribe 'viewed')"
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW viewed USING barnabas OPTIONS {options}")
+    [row] = spark.sql("SELECT count(*), max(cast(value AS string)) FROM viewed").collect()
+    assert tuple(row) == (4, "3")
+    with pytest.raises(PySparkException, match="Use CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE kept USING barnabas OPTIONS {options}")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

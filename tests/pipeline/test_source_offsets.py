@@ -48,7 +48,8 @@ class SteppedClock:
 def reader_of(
     broker: Broker, clock: SteppedClock | None = None, **options: str
 ) -> TopicStreamReader:
-    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, **options}
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers}
+    given |= {"startingOffsets": "earliest", **options}
     return TopicStreamReader(source_options(given, streaming=True), read_schema(False), clock)
 
 

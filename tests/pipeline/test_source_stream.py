@@ -14,7 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from barnabas.broker.embedded import Broker
-from tests.pipeline.topics import create, delete, numbered, send
+from barnabas.client.admin import NewTopic
+from barnabas.client.batch import ProducerRecord
+from barnabas.client.sync import SyncAdmin
+from tests.pipeline.topics import create, delete, numbered, send, send_records
 
 Batches = dict[int, list[str]]
 
@@ -30,7 +33,8 @@ class Query:
         self.fail_in: int | None = None
 
     def start(self, trigger: dict[str, Any], **options: Any) -> StreamingQuery:
-        given = {"kafka.bootstrap.servers": self.broker.bootstrap_servers, **options}
+        given = {"kafka.bootstrap.servers": self.broker.bootstrap_servers}
+        given |= {"startingOffsets": "earliest", **options}
         stream = self.spark.readStream.format("barnabas").options(**given).load()
         writer = stream.selectExpr("cast(value as string)").writeStream.foreachBatch(self._keep)
         writer = writer.option("checkpointLocation", str(self.checkpoint))
@@ -134,6 +138,34 @@ def test_a_running_query_follows_its_topics_and_finds_new_ones(query: Query) -> 
     assert query.rows() == texts(0, 7)
     assert '"running-1":{"0":4}' in source["endOffset"].replace(" ", "")
     assert '"running-2":{"0":0,"1":3}' in source["latestOffset"].replace(" ", "")
+
+
+def test_a_running_query_finds_partitions_that_are_added(query: Query) -> None:
+    """`subscribe` names topics, and means whatever partitions they have (CreatePartitions)."""
+    create(query.broker, "growing")
+    running = query.start({"processingTime": "0 seconds"}, subscribe="growing")
+    send(query.broker, "growing", numbered(0, 3))
+    wait_until(lambda: len(query.rows()) == 3, running)
+    with SyncAdmin(query.broker.bootstrap_servers) as admin:
+        admin.create_partitions("growing", 3)
+    send(query.broker, "growing", numbered(3, 8), 2)
+    wait_until(lambda: len(query.rows()) == 8, running)
+    running.processAllAvailable()
+    assert sorted(query.rows(), key=int) == texts(0, 8)
+    source = running.lastProgress["sources"][0]
+    running.stop()
+    assert '"growing":{"0":3,"1":0,"2":5}' in source["endOffset"].replace(" ", "")
+
+
+def test_many_small_topics_under_one_pattern(query: Query) -> None:
+    topics = [f"small-{number}" for number in range(50)]
+    with SyncAdmin(query.broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(topic, 1) for topic in topics])
+    records = [ProducerRecord(topics[row // 3], b"%d" % row, None, 0) for row in range(150)]
+    send_records(query.broker, records)
+    query.run_to_end(subscribePattern="small-.*", maxOffsetsPerTrigger=60)
+    assert [len(query.batches[number]) for number in sorted(query.batches)] == [60, 60, 30]
+    assert sorted(query.rows(), key=int) == texts(0, 150)
 
 
 def test_a_deleted_topic_stops_the_query_with_advice(query: Query) -> None:

@@ -70,7 +70,13 @@ def tell_changes(before: BrokerConfig, after: BrokerConfig) -> None:
         if key.is_sensitive:
             _log.info("broker config %s has changed", name)
         else:
-            _log.info("broker config %s=%s, was %s", name, key.text(new), key.text(old))
+            _log.info(
+                "broker config %s=%s, was %s", name, _said(key.text(new)), _said(key.text(old))
+            )
         warning = inert_warning(name)
         if warning is not None:
             _log.warning("%s", warning)
+
+
+def _said(text: str | None) -> str:
+    return "unset" if text is None else text

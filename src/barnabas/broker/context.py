@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from barnabas.broker.authorization import (
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
     from barnabas.protocol.api import Api
     from barnabas.replication.fetch_session import FetchSessions
 
+_log = logging.getLogger(__name__)
+
 
 class Node:
     """One broker's parts, as its handlers see them."""
 
     __slots__ = (
+        "_told",
         "authorizer",
         "auto_advertised",
         "broker_id",
@@ -66,10 +70,17 @@ class Node:
         self.image = image  # replaced, never changed, by each UpdateMetadata
         self.producer_ids = producer_ids
         self.preparer = Preparer()
+        self._told: set[str] = set()
         self.broker_id = config.int("broker.id")
         self.authorizer = AllowAll()
         # Listener names for which nobody configured an address to advertise.
         self.auto_advertised: frozenset[str] = frozenset()
+
+    def tell_once(self, message: str, *arguments: object) -> None:
+        """Log a warning that would be the same each time, the first time only."""
+        if message not in self._told:
+            self._told.add(message)
+            _log.warning(message, *arguments)
 
     def set_config(self, config: BrokerConfig) -> None:
         """A dynamic setting has changed: from now on this is the broker's configuration."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from barnabas.broker.replica import Replica
 from barnabas.clock import Clock
 from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
+from barnabas.cluster.layout import uuid_text
 from barnabas.config import BrokerConfig
 from barnabas.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.replication.partition import Partition
@@ -37,6 +38,7 @@ class Replicas:
         "_clock",
         "_config",
         "_dirty",
+        "_foreign",
         "_offline",
         "_overrides",
         "_replicas",
@@ -53,6 +55,7 @@ class Replicas:
         self._replicas: dict[tuple[str, int], Replica] = {}  # by TopicPartition
         self._overrides: dict[str, Mapping[str, str]] = {}  # of the topics hosted here
         self._offline: set[TopicPartition] = set()
+        self._foreign: set[TopicPartition] = set()  # on disk as another topic's of that name
         self._dirty: list[Replica] = []
         self.preparing: set[str] = set()
         """Topics whose batches are more than looked at: see `storage.admission.prepare`."""
@@ -111,7 +114,9 @@ class Replicas:
             self._offline.discard(topic_partition)
             if replica is not None:
                 replica.stopped()
-            if request.delete and topic_partition in self._store.logs:
+            if topic_partition in self._foreign:
+                self._foreign.discard(topic_partition)
+            elif request.delete and topic_partition in self._store.logs:
                 self._store.delete(topic_partition)
 
     def _try_to_host(self, state: PartitionState) -> Replica | None:
@@ -120,6 +125,17 @@ class Replicas:
             return None
         if not state.is_new and name not in self._store.logs and self._store.failed_directories:
             # It lies where we cannot look: an empty log elsewhere would lead with nothing in it.
+            self._offline.add(name)
+            return None
+        log = self._store.logs.get(name)
+        if log is not None and log.topic_id not in (None, state.topic_id):
+            _log.error(
+                "%s belongs to another topic of that name, whose id is %s; it is left alone and "
+                "the partition is offline: move the directory elsewhere and restart the broker",
+                log.directory,
+                uuid_text(log.topic_id or b""),
+            )
+            self._foreign.add(name)
             self._offline.add(name)
             return None
         try:

@@ -66,6 +66,7 @@ class Wanted(NamedTuple):
     interval_ms: int | None
     """Between two lines of the report; None: only the summary."""
     offset: str
+    has_header: bool
 
 
 @click.command()
@@ -142,10 +143,8 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
         timeout_ms,
         reporting_interval if show_detailed_stats else None,
         "latest" if from_latest else "earliest",
+        not hide_header,
     )
-    if not hide_header:
-        times = "time, threadId" if show_detailed_stats else "start.time, end.time"
-        click.echo(f"{times}, {_COLUMNS}")
     try:
         run_client(_receive_all(consumer, wanted))
     except KeyboardInterrupt:
@@ -163,6 +162,9 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
             await consumer.seek_to_beginning()
         else:
             await consumer.seek_to_end()
+        if wanted.has_header:
+            times = "start.time, end.time" if wanted.interval_ms is None else "time, threadId"
+            click.echo(f"{times}, {_COLUMNS}")
         report = Receiving(clock.now_ms())
         heard_ms = report.began_ms
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -48,6 +49,10 @@ class Sending:
         self._window_began_s = now_s
         self._sent_at: dict[ProducerBatch, list[float]] = {}
 
+    @property
+    def began_sending(self) -> bool:
+        return bool(self._sent_at or self._window.count or self.total.count or self.failed)
+
     def sent(self, batch: ProducerBatch, now_s: float) -> None:
         times = self._sent_at.get(batch)
         if times is None:
@@ -56,7 +61,7 @@ class Sending:
         times.append(now_s)
 
     def _done(self, batch: ProducerBatch) -> None:
-        now_s = asyncio.get_running_loop().time()
+        now_s = time.perf_counter()
         times = self._sent_at.pop(batch)
         if batch.error is not None:
             self.failed += len(times)
@@ -172,7 +177,7 @@ def _report(sending: list[Sending], ended_by: BarnabasError | None, code: int) -
 
 async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> None:
     """Send it all; the summary is printed however it ends, `sending` filled once it begins."""
-    now = asyncio.get_running_loop().time
+    now = time.perf_counter  # the loop's own clock may step by whole milliseconds
     payloads = _payloads(plan.size_bytes)
     async with producer:
         report = Sending(plan, now())
@@ -189,7 +194,8 @@ async def _send_all(producer: Producer, plan: Plan, sending: list[Sending]) -> N
                 report.sent(delivery.batch, sent_at_s)
             await producer.flush()
         finally:
-            click.echo(report.finish(now()))
+            if report.began_sending:
+                click.echo(report.finish(now()))
 
 
 def _payloads(size_bytes: int) -> Iterator[bytes]:

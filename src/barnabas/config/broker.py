@@ -111,7 +111,8 @@ class BrokerConfig:
         if self.str("zookeeper.connect"):
             raise ConfigError(
                 f"zookeeper.connect={self.str('zookeeper.connect')}: clusters on ZooKeeper are not "
-                "there yet; leave it out and this broker runs alone, on a metadata store of its own"
+                "there yet; leave it out, or add --override zookeeper.connect= , and this broker "
+                "runs alone, on a metadata store of its own"
             )
         directories = self.log_directories()
         if not directories:

@@ -151,3 +151,10 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
     finally:
         routes.clear()
     assert order == ["next", "held", "next"]
+
+
+def test_only_produce_may_be_large(node: Broker) -> None:
+    """UX-4: millions of tiny elements would be millions of objects."""
+    with RawClient(node.bootstrap_servers) as client:
+        client.send_bytes(framed(header(3, 1) + bytes(5 * 1024 * 1024)))
+        assert client.is_closed_by_peer()

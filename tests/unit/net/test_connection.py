@@ -332,6 +332,33 @@ def test_a_pause_that_ends_with_the_wake_up_holds_no_frame_back(run) -> None:
     run(body())
 
 
+def test_one_connection_does_not_keep_the_loop_to_itself(run) -> None:
+    """However much is pipelined, the others have their turn in between; nothing is lost."""
+
+    async def body() -> None:
+        events: list[object] = []
+
+        async with served(lambda connection, data: events.append(bytes(data))) as (client, _):
+            loop = asyncio.get_running_loop()
+
+            def other() -> None:
+                events.append(None)
+                if events.count(b"x") < 2000:
+                    loop.call_soon(other)
+
+            loop.call_soon(other)
+            await loop.sock_sendall(client, frame(b"x") * 2000)
+            for _ in range(500):
+                if events.count(b"x") == 2000:
+                    break
+                await asyncio.sleep(0.01)
+        assert events.count(b"x") == 2000
+        longest = max(len(run) for run in b"".join(e or b"|" for e in events).split(b"|"))  # type: ignore[arg-type]
+        assert longest <= 256
+
+    run(body())
+
+
 def test_close_sends_what_was_written_first(run, tmp_path: Path) -> None:
     path = tmp_path / "segment"
     path.write_bytes(b"y" * 2_000_000)

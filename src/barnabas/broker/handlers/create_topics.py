@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
@@ -10,6 +11,7 @@ from barnabas.broker.deadline import within
 from barnabas.broker.effective_config import topic_configs
 from barnabas.broker.router import Outcome
 from barnabas.cluster.image import TopicImage
+from barnabas.config import topic_warnings
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
     InvalidConfig,
@@ -27,6 +29,8 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+
+_log = logging.getLogger(__name__)
 
 _BROKER_DEFAULT = -1
 _TELLS_CONFIGS = 5  # KIP-525
@@ -72,6 +76,10 @@ async def _create(
         outcomes = await within(request.timeout_ms, work)
     except KafkaError as error:
         return [error] * len(wanted)
+    for topic, outcome in zip(wanted, outcomes, strict=True):
+        if not isinstance(outcome, KafkaError):
+            for warning in topic_warnings(topic.configs):
+                _log.warning("topic %s: %s", topic.name, warning)
     if request.timeout_ms > 0:
         return outcomes
     # Kafka does not wait then, and so does not know: librdkafka counts on this very answer.

@@ -19,6 +19,12 @@ _WHY = "this broker has no group or transaction coordinator yet"
 
 
 def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    # A client that subscribes goes on asking, and says nothing: its user looks here.
+    context.node.tell_once(
+        "client %s asked for a coordinator: there are no consumer groups and no transactions yet, "
+        "so it will wait; let it assign its partitions (kafka-console-consumer: --partition)",
+        context.client_id,
+    )
     if context.version < _BATCHED:
         return FindCoordinatorResponse(
             error_code=CoordinatorNotAvailable.code, error_message=_WHY, node_id=-1, port=-1

@@ -205,3 +205,13 @@ def test_a_topic_listed_twice_is_refused(client: RawClient) -> None:
     answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=wanted, timeout_ms=5000))
     assert {result.error_code for result in answer.topics} == {InvalidRequest.code}
     assert not exists(client, "twice")
+
+
+def test_a_setting_without_effect_is_warned_about(
+    client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """UX-3"""
+    config = CreatableTopicConfig(name="cleanup.policy", value="compact")
+    assert create(client, "not-compacted-yet", configs=[config]).error_code == 0
+    said = [record.getMessage() for record in caplog.records]
+    assert any("not-compacted-yet" in line and "cleanup.policy" in line for line in said), said

@@ -1,0 +1,32 @@
+"""One running broker for all foreign clients, and the processes of those that have their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance.clients_in_use import PROCESSES
+from tests.integration.broker_process import broker_process
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where one broker listens, in a process of its own, as a user starts it.
+
+    All tests share it, so they name their topics themselves and leave other topics alone. In the
+    end it stops in order and has complained of nothing.
+    """
+    with broker_process(tmp_path_factory.mktemp("broker")) as broker:
+        yield broker.bootstrap_servers
+        assert broker.stop() == 0
+        said = broker.log.read_text()
+        assert "Traceback" not in said and "ERROR" not in said, said
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _processes() -> Iterator[None]:
+    """Ends the clients' processes."""
+    yield
+    for client in PROCESSES:
+        client.close()

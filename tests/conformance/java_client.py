@@ -1,0 +1,52 @@
+"""The Java client, Kafka's own, in two versions: that of our measure, and the newest.
+
+One program serves both (`JavaClient.java`), compiled against each by the Eclipse compiler, which
+is a jar: a Java that runs programs is enough, it need not be one that compiles them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from tests import foreign
+from tests.conformance.process_client import Command, ProcessClient
+
+SOURCE = Path(__file__).with_name("JavaClient.java")
+COMPILE_SECONDS = 120
+# Short runs: what the second compiler and the parallel collector cost is never earned back.
+FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
+
+
+def require_measure() -> list[Path]:
+    """Java, the compiler and the jars of the client that came with Kafka 3.9."""
+    parts = [foreign.require_java(), foreign.require_java_compiler()]
+    return [*parts, foreign.require_kafka_jars()]
+
+
+def require_newest() -> list[Path]:
+    """Java, the compiler and the jars of the newest client."""
+    parts = [foreign.require_java(), foreign.require_java_compiler()]
+    return [*parts, foreign.require_newest_java_client()]
+
+
+def _command(require: Callable[[], list[Path]]) -> Command:
+    def compile_for(directory: Path) -> list[str]:
+        java, compiler, jars = require()
+        class_path = ":".join(map(str, sorted(jars.glob("*.jar"))))
+        start = [str(java), *FRUGAL, "-jar", str(compiler), "-nowarn", "--release", "11"]
+        compiled = subprocess.run(
+            [*start, "-classpath", class_path, "-d", str(directory), str(SOURCE)],
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_SECONDS,
+        )
+        assert compiled.returncode == 0, compiled.stdout + compiled.stderr
+        return [str(java), *FRUGAL, "-cp", f"{directory}:{jars}/*", SOURCE.stem]
+
+    return compile_for
+
+
+measure = ProcessClient(f"java-{foreign.KAFKA_VERSION}", _command(require_measure))
+newest = ProcessClient(f"java-{foreign.NEWEST_CLIENT_VERSION}", _command(require_newest))

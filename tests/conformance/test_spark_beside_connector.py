@@ -1,0 +1,322 @@
+"""`format("barnabas")` and the JVM's `format("kafka")` read the same rows (SP-1).
+
+Both read the same topics of one broker under the same options, ours with the Python of these tests,
+the connector in an environment of its own. What they see is compared to the byte, schema included;
+where the connector refuses, ours has to. Logs with gaps, log starts above zero, transactions and
+old message formats are a real Kafka's, served by our broker.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import barnabas
+from barnabas.broker.embedded import Broker
+from tests import foreign
+from tests.conformance import confluent_client
+from tests.conformance.clients import CODECS, Sent
+
+pytestmark = [pytest.mark.foreign, pytest.mark.slow, pytest.mark.timeout(900)]
+
+JOB = Path(__file__).with_name("spark_reading_job.py")
+NOW_MS = 1_700_000_000_000
+
+KAFKAS_TOPICS = (
+    "codec-mixed",
+    "compact",
+    "compact-gone",
+    "compact-txn",
+    "delrec",
+    "delrec-all",
+    "delrec-segs",
+    "legacy-v0",
+    "legacy-v1",
+    "legacy-v1-append",
+    "records-edge",
+    "segs",
+    "time-append",
+    "time-create",
+    "txn",
+    "txn-open",
+)
+CONFIG = {"log.retention.ms": "-1", "log.cleaner.enable": "false"}
+"""Kafka's records are of 2023 and shall not be tidied up."""
+
+
+class Reader:
+    """A Spark session in a process of its own."""
+
+    def __init__(self, python: Path | str, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [python, JOB, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def wait_until_ready(self) -> None:
+        self._answer()
+
+    def ask(self, options: Mapping[str, str], checkpoint: Path | None) -> None:
+        assert self._process.stdin is not None
+        where = None if checkpoint is None else str(checkpoint)
+        asked = {"options": dict(options), "checkpoint": where}
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+
+    def seen(self) -> dict[str, Any]:
+        return self._answer()
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the Spark session ended"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+class Both:
+    """Ours and the connector, reading the same side by side."""
+
+    def __init__(self, broker: Broker, ours: Reader, theirs: Reader) -> None:
+        self.broker = broker
+        self._readers = (ours, theirs)
+
+    def read(self, directory: Path | None = None, **options: object) -> list[dict[str, Any]]:
+        """The rows that both saw, in order; `directory`: of a stream's checkpoints, None: a batch.
+
+        How a stream's trigger shares its rows out is its own affair; that it has them is not.
+        """
+        ours, theirs = self.answers(directory, **options)
+        assert "error" not in theirs, theirs["error"]
+        if directory is not None:
+            ours["rows"].sort()
+            theirs["rows"].sort()
+        assert ours == theirs
+        rows: list[dict[str, Any]] = [json.loads(row) for row in ours["rows"]]
+        return sorted(rows, key=lambda row: (row["topic"], row["partition"], row["offset"]))
+
+    def refuse(self, directory: Path | None = None, **options: object) -> tuple[str, str]:
+        """What both of them said instead of reading."""
+        ours, theirs = self.answers(directory, **options)
+        assert "error" in theirs, "the connector reads this"
+        assert "error" in ours, "the connector refuses this"
+        return ours["error"], theirs["error"]
+
+    def answers(self, directory: Path | None = None, **options: object) -> list[dict[str, Any]]:
+        given = {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in options.items()
+        }
+        given["kafka.bootstrap.servers"] = self.broker.bootstrap_servers
+        given["kafkaConsumer.pollTimeoutMs"] = "20000"
+        for number, reader in enumerate(self._readers):
+            reader.ask(given, None if directory is None else directory / str(number))
+        return [reader.seen() for reader in self._readers]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    foreign.require_java()
+    logs = foreign.require_shared() / "fixtures" / "kafka-3.9" / "single" / "logs.tar.gz"
+    jars, python = foreign.require_spark_connector(), foreign.require_connector_python()
+    directory = tmp_path_factory.mktemp("kafkas")
+    lay_out(directory, logs)
+    ours, theirs = Reader(sys.executable, "barnabas"), Reader(python, "kafka", str(jars))
+    with barnabas.Broker(directory, config=CONFIG) as broker:
+        ours.wait_until_ready()
+        theirs.wait_until_ready()
+        yield Both(broker, ours, theirs)
+        ours.close()
+        theirs.close()
+
+
+def lay_out(directory: Path, archive: Path) -> None:
+    """A directory of our broker that holds the first partition of each of `KAFKAS_TOPICS`."""
+    with barnabas.Broker(directory, config=CONFIG) as broker:
+        for topic in KAFKAS_TOPICS:
+            confluent_client.create_topic(broker.bootstrap_servers, topic, 1, {})
+    for topic in KAFKAS_TOPICS:
+        for file in (directory / f"{topic}-0").iterdir():
+            if file.name != "partition.metadata":  # it has the topic's id: ours
+                file.unlink()
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            parent = Path(member.name).parent.name
+            name = Path(member.name).name
+            if parent.removesuffix("-0") in KAFKAS_TOPICS and name != "partition.metadata":
+                content = tar.extractfile(member)
+                assert content is not None
+                (directory / parent / name).write_bytes(content.read())
+            elif name == "log-start-offset-checkpoint":
+                content = tar.extractfile(member)
+                assert content is not None
+                (directory / name).write_bytes(content.read())
+
+
+class Stamped(NamedTuple):
+    """A topic of two partitions whose records are a second apart, one codec after another."""
+
+    topic: str
+    count: int
+
+    @classmethod
+    def sent(cls, broker: Broker, topic: str) -> Stamped:
+        servers = broker.bootstrap_servers
+        confluent_client.create_topic(servers, topic, 2, {})
+        for number, codec in enumerate(CODECS):
+            records = [
+                Sent(step % 2, b"%d" % step, b"v" * step, (("codec", codec.encode()),), at_ms(step))
+                for step in range(20 * number, 20 * number + 20)
+            ]
+            confluent_client.produce(servers, topic, records, codec=codec)
+        return cls(topic, 20 * len(CODECS))
+
+
+def at_ms(step: int) -> int:
+    return NOW_MS + 1000 * step
+
+
+@pytest.fixture(scope="module")
+def stamped(both: Both) -> Stamped:
+    return Stamped.sent(both.broker, "stamped")
+
+
+@pytest.mark.parametrize("topic", KAFKAS_TOPICS)
+def test_a_real_kafkas_log(both: Both, tmp_path: Path, topic: str) -> None:
+    """Gaps by compaction and markers, log starts above zero, aborted data, old formats."""
+    options: dict[str, object] = {"subscribe": topic, "includeHeaders": "true"}
+    batch = both.read(**options)
+    assert batch or topic == "delrec-all"
+    half = max((row["offset"] for row in batch), default=0) // 2 + 1
+    stream = both.read(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger=half, **options)
+    assert stream == batch
+    both.read(**options, **{"kafka.isolation.level": "read_committed"})
+
+
+def test_ranges_that_begin_and_end_in_gaps(both: Both) -> None:
+    """Offsets 0 to 69 of `compact` are gone; nothing is there between its keys and the filler."""
+    for start, end in ((0, 5), (0, 72), (71, 73), (82, 150), (83, 190)):
+        options = {"startingOffsets": {"compact": {"0": start}}}
+        both.read(subscribe="compact", minPartitions=4, failOnDataLoss="false",
+                  endingOffsets={"compact": {"0": min(end, 184)}}, **options)  # fmt: skip
+
+
+def test_every_codec_and_headers(both: Both, stamped: Stamped) -> None:
+    rows = both.read(subscribe=stamped.topic, includeHeaders="true", startingOffsets="earliest")
+    assert len(rows) == stamped.count
+    assert {row["headers"][0]["value"] for row in rows} == {
+        c.encode().hex().upper() for c in CODECS
+    }
+
+
+def test_offsets_of_a_range(both: Both, stamped: Stamped) -> None:
+    starts, ends = {"0": 7, "1": -2}, {"0": -1, "1": 30}
+    rows = both.read(
+        subscribe=stamped.topic,
+        startingOffsets={stamped.topic: starts},
+        endingOffsets={stamped.topic: ends},
+    )
+    assert len(rows) == 43 + 30
+
+
+def test_offsets_by_timestamp(both: Both, stamped: Stamped) -> None:
+    topic = stamped.topic
+    by_partition = {topic: {"0": at_ms(11), "1": at_ms(50)}}
+    assert len(both.read(subscribe=topic, startingOffsetsByTimestamp=by_partition)) == 44 + 25
+    assert len(both.read(subscribe=topic, endingOffsetsByTimestamp=by_partition)) == 6 + 25
+    middle = {"startingTimestamp": str(at_ms(10)), "endingTimestamp": str(at_ms(90) + 1)}
+    assert len(both.read(subscribe=topic, **middle)) == 81
+    everything = {"endingTimestamp": str(at_ms(1000))}
+    assert len(both.read(subscribe=topic, **everything)) == stamped.count
+
+
+def test_a_timestamp_that_no_record_reaches(both: Both, stamped: Stamped, tmp_path: Path) -> None:
+    late = {"subscribe": stamped.topic, "startingTimestamp": str(at_ms(1000))}
+    both.refuse(**late)
+    both.refuse(tmp_path / "refused", **late)
+    latest = {"startingOffsetsByTimestampStrategy": "latest"}
+    assert both.read(**late, **latest) == []
+    assert both.read(tmp_path / "latest", **late, **latest) == []
+
+
+@pytest.mark.parametrize("strategy", ["earliest", "none"])
+def test_a_strategy_that_is_none(both: Both, stamped: Stamped, strategy: str) -> None:
+    both.refuse(
+        subscribe=stamped.topic,
+        startingTimestamp=str(NOW_MS),
+        startingOffsetsByTimestampStrategy=strategy,
+    )
+
+
+def test_what_is_below_the_logs_start(both: Both) -> None:
+    """`delrec` starts at offset 10."""
+    lost = {"subscribe": "delrec", "startingOffsets": {"delrec": {"0": 3}}}
+    ours, theirs = both.refuse(**lost)
+    assert "failOnDataLoss" in ours
+    assert "failOnDataLoss" in theirs
+    assert [row["offset"] for row in both.read(**lost, failOnDataLoss="false")][:1] == [10]
+
+
+def test_what_is_wrong_with_the_options(both: Both, stamped: Stamped) -> None:
+    topic = stamped.topic
+    both.refuse()
+    both.refuse(subscribe=topic, subscribePattern=topic)
+    both.refuse(subscribe=topic, startingOffsets="latest")
+    both.refuse(subscribe=topic, endingOffsets="earliest")
+    both.refuse(subscribe=topic, startingOffsets={topic: {"0": 1}})
+    both.refuse(subscribe=topic, startingOffsets="{")
+    both.refuse(subscribe=topic, minPartitions="0")
+    both.refuse(subscribe=topic, failOnDataLoss="perhaps")
+
+
+def test_a_stream_begins_with_what_comes(both: Both, stamped: Stamped, tmp_path: Path) -> None:
+    """The default of a stream is `latest`; what comes while it rests is its own."""
+    topic = "coming"
+    confluent_client.create_topic(both.broker.bootstrap_servers, topic, 1, {})
+    send(both, topic, 0, 5)
+    assert both.read(tmp_path, subscribe=topic) == []
+    send(both, topic, 0, 3)
+    assert [row["offset"] for row in both.read(tmp_path, subscribe=topic)] == [5, 6, 7]
+
+
+def test_a_partition_that_is_added_is_read_from_its_beginning(both: Both, tmp_path: Path) -> None:
+    topic = "growing"
+    servers = both.broker.bootstrap_servers
+    confluent_client.create_topic(servers, topic, 1, {})
+    send(both, topic, 0, 4)
+    assert both.read(tmp_path, subscribe=topic) == []
+    confluent_client.create_partitions(servers, topic, 3)
+    send(both, topic, 2, 6)
+    send(both, topic, 0, 1)
+    places = [(row["partition"], row["offset"]) for row in both.read(tmp_path, subscribe=topic)]
+    assert places == [(0, 4), *((2, offset) for offset in range(6))]
+
+
+def test_many_small_topics(both: Both, tmp_path: Path) -> None:
+    servers = both.broker.bootstrap_servers
+    for number in range(50):
+        confluent_client.create_topic(servers, f"small-{number}", 1, {})
+    for number in range(0, 50, 2):
+        send(both, f"small-{number}", 0, number % 5 + 1)
+    pattern = {"subscribePattern": "small-.*", "startingOffsets": "earliest"}
+    rows = both.read(**pattern)
+    assert len({row["topic"] for row in rows}) == 25
+    assert len(rows) == sum(number % 5 + 1 for number in range(0, 50, 2))
+    assert both.read(tmp_path, **pattern, maxOffsetsPerTrigger=40) == rows
+    assert len(both.read(subscribePattern="small-4.?")) < len(rows)
+    assert both.read(assign={"small-2": [0], "small-3": [0]}) == [
+        row for row in rows if row["topic"] == "small-2"
+    ]
+
+
+def send(both: Both, topic: str, partition: int, count: int) -> None:
+    records = [Sent(partition, None, b"%d" % number) for number in range(count)]
+    confluent_client.produce(both.broker.bootstrap_servers, topic, records)

@@ -71,6 +71,7 @@ class LogMachine(RuleBasedStateMachine):
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="barnabas-log-"))
         self.batches: list[Batch] = []
+        self.gone: list[Batch] = []  # below the log start
         self.start = 0
         self.end = 0
         self.epoch = 0
@@ -88,7 +89,7 @@ class LogMachine(RuleBasedStateMachine):
         shutil.rmtree(self.directory)
 
     def sequence_of(self, producer_id: int) -> int:
-        for each in reversed(self.batches):
+        for each in reversed([*self.gone, *self.batches]):
             if each.producer_id == producer_id and each.marker is None:
                 return each.sequence + len(each.values)
         return 0
@@ -223,6 +224,8 @@ class LogMachine(RuleBasedStateMachine):
     def read_committed(self, data: st.DataObject) -> None:
         """What is left when the producers that are named are skipped up to their markers."""
         stable, wanted = self.committed()
+        if stable < self.start:
+            return  # whether such a transaction is remembered depends on the snapshots
         assert self.log.last_stable_offset(self.end) == stable
         offset = data.draw(st.integers(self.start, self.end))
         batches = [each for each in self.batches if offset < each.end_offset <= stable]
@@ -242,7 +245,7 @@ class LogMachine(RuleBasedStateMachine):
         """The last stable offset, and the base offsets of the batches that count below it."""
         opened: dict[int, list[int]] = {}
         counted: list[int] = []
-        for each in self.batches:
+        for each in [*self.gone, *self.batches]:
             if each.marker is not None:
                 mine = opened.pop(each.producer_id, [])
                 counted += mine if each.marker == COMMIT else []
@@ -268,7 +271,7 @@ class LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.batches)
     @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
-        stable, _ = self.committed()
+        stable = max(self.start, self.committed()[0])
         bases = [each.base_offset for each in self.batches if each.base_offset <= stable]
         self.log.raise_log_start(data.draw(st.sampled_from([*bases, stable])))
         self.log.enforce_retention(0, stable)
@@ -276,13 +279,15 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(retention_bytes=st.integers(0, 3000))
     def retain(self, retention_bytes: int) -> None:
-        stable, _ = self.committed()
+        stable = max(self.start, self.committed()[0])
         before = self.log.size_bytes
+        is_whole = self.start == self.log.segments[0].base_offset
         self.log.config = self.config._replace(retention_bytes=retention_bytes, retention_ms=-1)
         removed = self.log.enforce_retention(0, stable)
         self.log.config = self.config
         assert (removed == 0) == (self.log.size_bytes == before)
-        assert self.log.size_bytes >= min(before, retention_bytes)
+        # (What lies below the log start goes in any case.)
+        assert self.log.size_bytes >= min(before, retention_bytes) or not is_whole
         self.begins_at(self.log.log_start_offset)
         excess_bytes = self.log.size_bytes - retention_bytes
         if excess_bytes > 0:
@@ -293,6 +298,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def begins_at(self, offset: int) -> None:
         self.start = offset
+        self.gone += [each for each in self.batches if each.end_offset <= offset]
         self.batches = [each for each in self.batches if each.end_offset > offset]
 
     @rule(now_ms=st.integers(0, 10**6))

@@ -103,11 +103,20 @@ class Durability:
             or now_ms - self._aging_since_ms >= config.flush_ms
         )
 
-    def take(self, segments: Sequence[Segment], end_offset: int) -> Unsynced:
-        """What these segments, which end at `end_offset`, need to be durable."""
+    def take(
+        self, segments: Sequence[Segment], end_offset: int, *, is_growing: bool = False
+    ) -> Unsynced:
+        """What these segments, which end at `end_offset`, need to be durable.
+
+        The indexes of the last one need not be as long as it `is_growing`: a segment in which the
+        recovery point lies is scanned after a crash.
+        """
         paths: list[tuple[int, Path]] = []
         for segment in reversed(segments):
-            paths[:0] = [(segment.base_offset, path) for path in segment.paths()]
+            needed = segment.paths()
+            if is_growing and segment is segments[-1]:
+                needed = needed[:1]
+            paths[:0] = [(segment.base_offset, path) for path in needed]
             if segment.base_offset <= self.recovery_point:
                 break
         if self._snapshot_synced < self._snapshot_offset:

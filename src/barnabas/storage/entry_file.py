@@ -36,6 +36,11 @@ class EntryFile:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def has_file(self) -> bool:
+        """Whether anything of it was written yet."""
+        return self._stored > 0 or self._file is not None
+
     def add(self, packed: bytes) -> None:
         """Append an entry. What it belongs to is in the log already, so this may not fail: on a
         full disk the entries stay in memory, and `write_out` says what is wrong."""

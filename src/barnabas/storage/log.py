@@ -367,7 +367,8 @@ class Log:
     def last_stable_offset(self, high_watermark: int) -> int:
         """The first offset that readers of committed records cannot see (CO-6): that of the first
         transaction that is open, or whose marker is not below the high watermark; else that."""
-        return self.producers.stable_below(high_watermark)
+        # A transaction may reach below the log start; nobody can read from there.
+        return max(self.producers.stable_below(high_watermark), self.log_start_offset)
 
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """What a reader of committed records has to skip from `fetch_offset` to `end_offset`."""
@@ -469,12 +470,13 @@ class Log:
         """Make everything durable, and say so by the recovery point."""
         self.write_staged()
         if self.recovery_point < self.log_end_offset:
-            self.take_flush()()
+            self._sync(self._durability.take(self._segments, self.log_end_offset))
 
     def take_flush(self) -> Callable[[], None]:
         """A call that makes all that is in the log now durable; it suits a thread."""
         self.write_staged()
-        return partial(self._sync, self._durability.take(self._segments, self.log_end_offset))
+        segments, end_offset = self._segments, self.log_end_offset
+        return partial(self._sync, self._durability.take(segments, end_offset, is_growing=True))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
         """Calls that make the rolled segments durable; they do nothing else and suit a thread."""

@@ -312,9 +312,9 @@ class Segment:
             self._file.truncate(self.size_bytes)  # what a torn write left behind
 
     def paths(self) -> list[Path]:
-        """The log first."""
+        """Of its files, the log first."""
         suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
-        if self.aborted is not None:
+        if self.aborted is not None and self.aborted.has_file:
             suffixes.append(ABORTED_INDEX_SUFFIX)
         return [self.path(each) for each in suffixes]
 

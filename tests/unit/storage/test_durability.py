@@ -65,6 +65,20 @@ def test_a_flush_covers_what_was_there_when_it_was_taken(tmp_path: Path) -> None
     assert f"{0:020}.log" in files.synced
 
 
+def test_a_flush_while_the_log_grows_syncs_no_index(tmp_path: Path) -> None:
+    """A segment in which the recovery point lies is scanned, so one file is enough."""
+    files = WatchedFiles()
+    log = open_at(tmp_path, files=files)
+    append(log, batch(1))
+    log.take_flush()()
+    append(log, batch(1))
+    files.synced.clear()
+    log.take_flush()()
+    assert files.synced == [f"{0:020}.log"]
+    log.close()
+    assert f"{0:020}.timeindex" in files.synced
+
+
 def test_syncs_need_no_order_among_themselves(tmp_path: Path) -> None:
     """The later one may be done first, and must not rely on the other."""
     files = WatchedFiles()

@@ -18,6 +18,7 @@ from barnabas.errors import (
 from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import AppendResult, Log
+from barnabas.storage.recovery import Start
 from barnabas.storage.transactions import Aborted, AbortedIndex, AbortedTransaction
 from tests.unit.storage.disk import (
     CLEAN,
@@ -95,6 +96,27 @@ def test_an_unknown_version_is_corrupt_data(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\0\1" + bytes(32))
     with pytest.raises(CorruptData, match="unknown version 1"):
         AbortedIndex(OsFiles(), tmp_path / "x", 1).entries(0, 1)
+
+
+def test_a_flush_does_not_miss_the_index_that_is_not_written_yet(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    producers = Producers(log)
+    producers.send(1)
+    producers.end(1, ABORT)
+    log.take_flush()()
+    assert log.recovery_point == 2
+    log.flush()
+    log.release()
+    start = Start(is_clean=False, recovery_point=2)
+    assert open_at(tmp_path, start=start).aborted_transactions(0, 2) == [(1, 0)]
+
+
+def test_nothing_is_stable_below_the_log_start(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    producers = Producers(log)
+    producers.send(1, 3)
+    log.raise_log_start(2)
+    assert log.last_stable_offset(3) == 2
 
 
 # --- the log -----------------------------------------------------------------------------------

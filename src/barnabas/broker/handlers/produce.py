@@ -72,7 +72,7 @@ class _Produced(Staged):
         self._responses: list[TopicProduceResponse] = []
         self._appended: list[tuple[Replica, int, PartitionProduceResponse]] = []
         self._has_error = False
-        self._refused: dict[tuple[str, int], KafkaError] = {}
+        self._refused: dict[tuple[str, int], KafkaError] | None = None  # before the append
 
     def prepare_all(self) -> Unprepared:
         """Batches whose topics look at each record or keep another codec; what takes longer is
@@ -97,6 +97,8 @@ class _Produced(Staged):
         return unprepared
 
     def _refuse(self, topic: str, data: PartitionProduceData, error: KafkaError) -> None:
+        if self._refused is None:
+            self._refused = {}
         # Its frames lead back to this request, whose memory would stay until the collector runs.
         self._refused[topic, data.index] = error.with_traceback(None)
 
@@ -134,7 +136,7 @@ class _Produced(Staged):
                 raise TopicAuthorizationFailed(f"not allowed to write to {topic}")
             if topic in INTERNAL_TOPICS:
                 raise InvalidTopic(f"{topic} is internal: clients cannot write to it")
-            if self._refused and (topic, data.index) in self._refused:
+            if self._refused is not None and (topic, data.index) in self._refused:
                 self._has_error = True
                 return _failed(data.index, self._refused[topic, data.index])
             node = context.node
@@ -144,10 +146,10 @@ class _Produced(Staged):
             records = data.records
             if not isinstance(records, memoryview) or not len(records):
                 raise InvalidRecord(f"no records for {topic}-{data.index}")
-            if is_transactional(records):
-                raise InvalidTxnState("the batch belongs to a transaction that was not begun here")
             if context.version < _ZSTD and codec_of(records) == ZSTD:
                 raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD}")
+            if is_transactional(records):
+                raise InvalidTxnState("the batch belongs to a transaction that was not begun here")
             try:
                 result = replica.append(records, node.clock.now_ms())
             except OSError as error:

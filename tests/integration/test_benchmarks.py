@@ -1,0 +1,56 @@
+"""Each benchmark runs, at a size that measures nothing, and says what it is to say (ST-11 too)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks import disk, figures, pipelined, recovery, startup, workloads
+from benchmarks.figures import Figure
+from benchmarks.warm_memory import WarmMemory
+
+
+def pipelined_figures() -> list[Figure]:
+    with WarmMemory(wanted=False) as memory:
+        return pipelined.measure(list(pipelined.CASES), 0.04, memory)
+
+
+def workload_figures() -> list[Figure]:
+    with WarmMemory(wanted=False) as memory:
+        return workloads.measure_alone(0.001, memory)
+
+
+@pytest.mark.parametrize(
+    ("measure", "named"),
+    [
+        (lambda: startup.measure(1, 20, 20), ("ready", "idle partition", "idle connection")),
+        (lambda: recovery.measure(1), ("recovery, 16 KiB batches",)),
+        (lambda: disk.measure(1), ("sequential, random", "sendfile, read + send: CPU")),
+        (pipelined_figures, ("100B pipelined, rate", "16K pipelined, of bare", "fetch of 1 MiB")),
+        (workload_figures, ("produce 1 KB lz4", "consume 100 B", "end to end at 10,000/s, p99")),
+    ],
+    ids=["startup", "recovery", "disk", "pipelined", "workloads"],
+)
+def test_it_runs(measure: Callable[[], list[Figure]], named: tuple[str, ...]) -> None:
+    found = measure()
+    for name in named:
+        assert any(name in figure.what for figure in found), name
+    assert all(figure.reached >= 0 for figure in found)
+
+
+def test_distance_from_a_goal() -> None:
+    assert Figure("cost", "us", 10, 5).off == 2
+    assert Figure("rate", "1/s", 50, 100, at_most=False).off == 2
+    assert Figure("rate", "1/s", 200, 100, at_most=False).is_reached
+    assert not Figure("cost", "us", 5.1, 5).is_reached
+    assert Figure("cost", "us", 5, other=10).ratio == 0.5
+
+
+def test_figures_are_kept_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    figures.write_json(path, [Figure("cost", "us", 10, 5, other=40)])
+    (row,) = json.loads(path.read_text())
+    assert (row["what"], row["reached"], row["off"], row["ratio"]) == ("cost", 10, 2, 0.25)

@@ -13,7 +13,7 @@ MASTER ?=
 SERVICE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format quick bench clean
+.PHONY: help run test check lint format quick bench bench-kafka bench-spark clean
 
 help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
@@ -22,7 +22,8 @@ help:
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
 	@echo 'make lint   the first four of these'
 	@echo 'make format puts right what can be put right: format, imports, the map of the files'
-	@echo 'make bench  the numbers of the README, on this machine'
+	@echo 'make bench  the numbers of the README, on this machine; bench-kafka and bench-spark put a'
+	@echo '            real Kafka and Spark'\''s own connector beside them'
 	@echo 'make clean  removes what was made here, except $(VENV)'
 
 run: $(VENV)/run.stamp
@@ -52,8 +53,13 @@ quick: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q -m 'not slow' tests/tidy tests/unit tests/property
 
 bench: $(VENV)/dev.stamp
-	$(BIN)/python -m benchmarks.broker
-	$(BIN)/python benchmarks/spark_source.py
+	$(BIN)/python -m benchmarks
+
+bench-kafka: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.kafka
+
+bench-spark: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.spark_beside_connector
 
 clean:
 	rm -rf out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,6 +12,7 @@ together gives the rows per CPU-second, which a busy machine spoils less than ro
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import sys
@@ -88,7 +89,8 @@ def session(cores: int) -> SparkSession:
 
 
 def options(broker: Broker) -> dict[str, str]:
-    return {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": TOPIC}
+    servers = {"kafka.bootstrap.servers": broker.bootstrap_servers}
+    return {**servers, "subscribe": TOPIC, "startingOffsets": "earliest"}
 
 
 def read_batch(spark: SparkSession, broker: Broker) -> None:
@@ -128,8 +130,12 @@ def measured(run: Callable[[], None]) -> Cost:
 def cpu_s() -> float:
     """Of this process (driver and broker), the JVM and the Python workers that live."""
     own = psutil.Process()
-    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
+    total_s = 0.0
+    for process in (own, *own.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended a moment ago
+            times = process.cpu_times()
+            total_s += times.user + times.system
+    return total_s
 
 
 def report(name: str, costs: list[Cost], count: int) -> None:

@@ -193,9 +193,9 @@ class Channel:
             self._end(CorruptData(f"{self.node} answered request {correlation_id}: never sent"))
             return
         try:
-            # The frame's memory is only lent, and byte fields of a message are views of it.
-            kept = memoryview(bytes(frame))
-            _, message = decode_response(pending.api, _answer_version(pending, frame), kept)
+            # Byte fields of the message are views of the frame, whose memory is ours for as long
+            # as they live: a connection never writes to what it has handed over.
+            _, message = decode_response(pending.api, _answer_version(pending, frame), frame)
         except CorruptData as error:
             if not pending.answer.done():
                 pending.answer.set_exception(error)

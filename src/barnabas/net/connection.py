@@ -3,10 +3,11 @@
     socket --recv_into--> buffer --+-- 4-byte length | frame --> reader.frame_received
     socket <--write / sendfile-- pending parts <-- write([bytes, FileSlice, ...])
 
-Owns the receive buffer and the order of what is written. Promises: a frame's memory is valid and
-writable until `wake_ended` returns (whoever keeps a part of it copies that part); an idle
-connection holds no buffer; parts leave in the order of the calls; every FileSlice handed over is
-released once, sent or not. Does not promise that the peer has read anything.
+Owns the receive buffer and the order of what is written. Promises: a frame's memory is the
+reader's, writable, and not written to by the connection again, so views of it may be kept (each
+keeps its whole buffer alive: who keeps a little for long copies it); an idle connection holds no
+buffer; parts leave in the order of the calls; every FileSlice handed over is released once, sent or
+not. Does not promise that the peer has read anything.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Reader(Protocol):
 
     def wake_ended(self, connection: Connection) -> None:
         """That was the last frame of this wake-up, and what was written for it has not yet left:
-        the time for work that is done once for all of them. Their memory is valid till here."""
+        the time for work that is done once for all of them."""
         ...
 
     def connection_closed(self, connection: Connection, error: Exception | None) -> None:

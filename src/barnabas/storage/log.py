@@ -446,7 +446,7 @@ class Log:
         snapshots = snapshot_offsets(self._files.list(self.directory))
         self._snapshot_offset = max(snapshots, default=self.log_start_offset)
         found = load_newest_snapshot(self._files, self.directory, snapshots)
-        self.producers, begin_offset = found or (Producers(), self.log_start_offset)
+        self.producers, begin_offset = found or (Producers(), segments[0].base_offset)
         replay(self.producers, segments, begin_offset)
 
     def _discard(self, segments: Iterable[Segment], due_ms: int) -> None:

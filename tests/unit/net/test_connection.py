@@ -332,6 +332,25 @@ def test_a_pause_that_ends_with_the_wake_up_holds_no_frame_back(run) -> None:
     run(body())
 
 
+def test_a_frame_that_is_kept_stays_as_it_is(run) -> None:
+    """Batches are written from it at the end of the wake-up, and fetched records live in it."""
+
+    async def body() -> None:
+        kept: list[memoryview] = []
+        async with served(lambda connection, data: kept.append(data)) as (client, _):
+            loop = asyncio.get_running_loop()
+            sent = [bytes([number % 251]) * (1 + number * 37 % 9000) for number in range(600)]
+            for payload in sent:
+                await loop.sock_sendall(client, frame(payload))
+            for _ in range(500):
+                if len(kept) == len(sent):
+                    break
+                await asyncio.sleep(0.01)
+            assert [bytes(view) for view in kept] == sent
+
+    run(body())
+
+
 def test_one_connection_does_not_keep_the_loop_to_itself(run) -> None:
     """However much is pipelined, the others have their turn in between; nothing is lost."""
 

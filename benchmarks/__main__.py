@@ -1,0 +1,57 @@
+"""Everything that is measured without a Kafka, in a few minutes, and one table of it.
+
+    python -m benchmarks [--json FILE] [--quick]
+
+`off` is how far a figure is from its goal: 1 just reached it, 2 is twice off. What is compared with
+a bare server, or with another way to do it, has that in `other` and the ratio behind it. Each part
+can be run alone and has more to say: `python -m benchmarks.pipelined`, `.workloads`, `.startup`,
+`.recovery`, `.disk`; `python -m benchmarks.kafka` puts a real Kafka beside the workloads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import disk, pipelined, recovery, startup, workloads
+from benchmarks.figures import Figure, show, write_json
+from benchmarks.warm_memory import WarmMemory
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a twentieth of it: does it run?")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args()
+    figures = measure(0.05 if options.quick else 1.0)
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    show(f"Barnabas on {python}, {platform.machine()}", figures, "other")
+    if options.json:
+        write_json(options.json, figures)
+
+
+def measure(share: float) -> list[Figure]:
+    """All figures, with that share of the usual records, seconds and partitions."""
+    count = max(20, int(2000 * share))
+    say = Console(stderr=True).print
+    figures: list[Figure] = []
+    with WarmMemory(wanted=share >= 1) as memory:
+        parts: list[tuple[str, Callable[[], list[Figure]]]] = [
+            ("start and idle", lambda: startup.measure(max(1, int(11 * share)), count, count)),
+            ("recovery", lambda: recovery.measure(max(1, int(512 * share)))),
+            ("disk", lambda: disk.measure(max(1, int(128 * share)))),
+            ("pipelined", lambda: pipelined.measure(list(pipelined.CASES), 2 * share, memory)),
+            ("clients", lambda: workloads.measure_alone(share, memory)),
+        ]
+        for name, part in parts:
+            say(f"{name} ...")
+            figures += part()
+    return figures
+
+
+if __name__ == "__main__":
+    main()

@@ -106,7 +106,8 @@ def consume(servers: str, topic: str, load: Load) -> float:
     began = time.perf_counter()
     missing = load.records // load.producers * load.producers
     while missing > 0:
-        records = consumer.consume(10_000, timeout=_TIMEOUT_SECONDS)
+        # It waits until it has as many as it was asked for.
+        records = consumer.consume(min(10_000, missing), timeout=_TIMEOUT_SECONDS)
         if not records:
             raise TimeoutError(f"{missing} records did not come")
         missing -= len(records)

@@ -418,7 +418,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLog = LogMachine.TestCase
-TestLog.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestLog.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
 def test_the_disk_of_these_tests_forgets_nothing(tmp_path: Path) -> None:

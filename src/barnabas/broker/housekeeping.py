@@ -21,6 +21,7 @@ from barnabas.broker.replicas import Replicas
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
 from barnabas.config.topic_keys import LONG_MAX
+from barnabas.storage.directory import DirectoryError
 from barnabas.storage.store import LogStore
 
 if TYPE_CHECKING:
@@ -89,7 +90,11 @@ class Housekeeping:
                 _FLUSH_BY_AGE_EVERY_MS,
             ),
             _Round("retention", "log.retention.check.interval.ms", self._enforce_retention),
-            _Round("removal of deleted files", "log.segment.delete.delay.ms", self._purge_deleted),
+            _Round(
+                "putting away of what is out of use",
+                "log.segment.delete.delay.ms",
+                self._purge_deleted,
+            ),
             _Round(
                 "expiry of producers",
                 "producer.id.expiration.check.interval.ms",
@@ -132,6 +137,8 @@ class Housekeeping:
                 return
             try:
                 await next_round.action()
+            except DirectoryError as error:
+                self._replicas.directory_failed(error.directory, error)
             except OSError as error:
                 _log.error("%s failed: %s", next_round.name, error)
             next_round.due_ms = self._clock.now_ms() + next_round.interval_ms(self._config)
@@ -175,7 +182,9 @@ class Housekeeping:
         await _in_thread(self._logs.purge_deleted)
         now_ms = self._clock.now_ms()
         for replica in list(self._replicas):
-            await self._guarded(replica, partial(replica.log.remove_discarded, now_ms))
+            if replica.log.has_discarded:
+                await self._guarded(replica, partial(replica.log.remove_discarded, now_ms))
+            replica.log.rest()
 
     async def _expire_producers(self) -> None:
         before_ms = self._clock.now_ms() - self._config.int("producer.id.expiration.ms")

@@ -21,6 +21,7 @@ from barnabas.net.loop import new_event_loop
 _log = logging.getLogger("barnabas.broker")
 
 _YOUNG_OBJECTS = 5_000
+_ENOUGH_FILES = 1_000_000
 
 
 class _LineFormatter(logging.Formatter):
@@ -39,6 +40,7 @@ def run(config: BrokerConfig, started_at_s: float | None = None) -> int:
 
     `started_at_s`: when the process began, in seconds of `time.monotonic`, for the ready line.
     """
+    _allow_many_files()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LineFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -79,3 +81,17 @@ async def _serve(config: BrokerConfig, began_at_s: float) -> int:
         return 1
     _log.info("stopped cleanly broker=%d", server.broker_id)
     return 0
+
+
+def _allow_many_files() -> None:
+    """Every log that is written to and every connection is an open file: take what we may have."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        wanted = max(soft, _ENOUGH_FILES)
+    else:
+        wanted = hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -21,6 +21,7 @@ from barnabas.cluster.layout import uuid_text
 from barnabas.config import BrokerConfig
 from barnabas.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.replication.partition import Partition
+from barnabas.storage.directory import DirectoryError
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
@@ -123,10 +124,6 @@ class Replicas:
         name = state.topic_partition
         if name in self._offline:
             return None
-        if not state.is_new and name not in self._store.logs and self._store.failed_directories:
-            # It lies where we cannot look: an empty log elsewhere would lead with nothing in it.
-            self._offline.add(name)
-            return None
         log = self._store.logs.get(name)
         if log is not None and log.topic_id not in (None, state.topic_id):
             _log.error(
@@ -140,10 +137,13 @@ class Replicas:
             return None
         try:
             return self._host(state)
+        except DirectoryError as error:
+            self._offline.add(name)
+            self.directory_failed(error.directory, error)
         except OSError as error:
             _log.error("%s cannot be hosted: %s", name, error)
             self._offline.add(name)
-            return None
+        return None
 
     @property
     def offline(self) -> frozenset[TopicPartition]:
@@ -156,8 +156,10 @@ class Replicas:
         config = self._config.log_config(state.topic_config)
         log = self._store.logs.get(name)
         if log is None:
-            log = self._store.create(name, state.topic_id, config)
+            log = self._store.create(name, state.topic_id, config, is_new=state.is_new)
         else:
+            if log.topic_id is None:
+                self._store.give_topic_id(name, state.topic_id)
             log.config = config  # it was opened before anybody knew its topic's settings
         self._note_preparing(log)
         checkpointed = self._store.high_watermarks.get(name, 0)
@@ -252,9 +254,11 @@ class Replicas:
 
     def fail_directory(self, replica: Replica, error: OSError) -> None:
         """The disk under a replica refused: all of its directory goes offline."""
-        if replica.topic_partition in self._offline:
-            return
-        directory = self._store.directory_of(replica.topic_partition)
+        if replica.topic_partition not in self._offline:
+            self.directory_failed(self._store.directory_of(replica.topic_partition), error)
+
+    def directory_failed(self, directory: Path, error: OSError) -> None:
+        """A log directory is out of reach, and every partition in it."""
         names = self._store.fail_directory(directory, error)
         _log.error(
             "log directory %s is offline, and %d partitions with it: %s; repair the disk and "

@@ -105,13 +105,11 @@ class Server:
                 self.listeners.append(listener._replace(port=sock.getsockname()[1]))
 
     def _open_logs(self) -> None:
-        self._logs = LogStore.open(
-            OsFiles(),
-            self.log_dirs,
-            config=self.config.log_config(),  # until LeaderAndIsr tells a topic's own
-            broker_id=self.broker_id,
-            now_ms=self.clock.now_ms(),
+        self._logs = LogStore(
+            OsFiles(), self.broker_id, self.config.int("producer.id.expiration.ms")
         )
+        # With the broker's own settings, until LeaderAndIsr tells a topic's.
+        self._logs.begin(self.log_dirs, self.config.log_config(), self.clock.now_ms())
         self._metadata = EmbeddedStore.open(self.log_dirs[0])
 
     async def _join_cluster(self) -> None:

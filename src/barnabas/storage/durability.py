@@ -19,12 +19,23 @@ from barnabas.storage.segment import Segment
 from barnabas.storage.snapshot import snapshot_path
 
 
+class Durable(NamedTuple):
+    """What is on disk for sure when a log is opened."""
+
+    recovery_point: int
+    indexed_point: int
+    """Where the segment begins that holds the recovery point: the indexes of all before are."""
+    is_whole: bool
+    """Every file is complete and durable, as after a clean stop."""
+
+
 class Unsynced(NamedTuple):
     """What has to be synced so that the log is durable up to an offset."""
 
     paths: list[tuple[int, Path]]
     """With the offset in each one's name."""
     recovery_point: int
+    indexed_point: int
     truncations: int
     names: int
     snapshot_offset: int
@@ -41,18 +52,24 @@ class Durability:
         "_directory",
         "_epochs",
         "_files",
+        "_indexed_point",
         "_names",
         "_names_synced",
         "_snapshot_offset",
         "_snapshot_synced",
         "_truncations",
+        "_whole_at",
         "recovery_point",
     )
 
     def __init__(
-        self, files: Files, directory: Path, epochs: LeaderEpochs, recovery_point: int
+        self, files: Files, directory: Path, epochs: LeaderEpochs, durable: Durable
     ) -> None:
-        self.recovery_point = recovery_point
+        self.recovery_point = durable.recovery_point
+        # A segment's indexes are complete only when it has rolled, maybe after its last record was
+        # flushed; so they have a point of their own.
+        self._indexed_point = durable.indexed_point
+        self._whole_at = durable.recovery_point if durable.is_whole else -1
         self._files = files
         self._directory = directory
         self._epochs = epochs
@@ -81,8 +98,9 @@ class Durability:
     def truncated(self, offset: int) -> None:
         """The log ends there now; what will be written above it is new."""
         self.recovery_point = min(self.recovery_point, offset)
-        self._snapshot_offset = min(self._snapshot_offset, offset)
-        self._snapshot_synced = min(self._snapshot_synced, offset)
+        self._indexed_point = min(self._indexed_point, offset)
+        self._whole_at = -1
+        self._snapshot_offset = self._snapshot_synced = -1
         self._truncations += 1
         self._names += 1
 
@@ -103,21 +121,35 @@ class Durability:
             or now_ms - self._aging_since_ms >= config.flush_ms
         )
 
+    def is_whole(self, end_offset: int) -> bool:
+        """Whether nothing has changed since every file was complete and durable."""
+        return self._whole_at == end_offset
+
+    def has_rolled(self, begin_offset: int) -> bool:
+        """Whether some segment before the one that begins there is not durable altogether."""
+        return min(self.recovery_point, self._indexed_point) < begin_offset
+
     def take(
-        self, segments: Sequence[Segment], end_offset: int, *, is_growing: bool = False
+        self,
+        segments: Sequence[Segment],
+        end_offset: int,
+        active_offset: int,
+        *,
+        is_growing: bool = False,
     ) -> Unsynced:
         """What these segments, which end at `end_offset`, need to be durable.
 
-        The indexes of the last one need not be as long as it `is_growing`: a segment in which the
-        recovery point lies is scanned after a crash.
+        The active one begins at `active_offset`. As long as it `is_growing`, its indexes need not
+        be durable: a segment in which the recovery point lies is scanned after a crash.
         """
+        needed_from = min(self.recovery_point, self._indexed_point)
         paths: list[tuple[int, Path]] = []
         for segment in reversed(segments):
             needed = segment.paths()
             if is_growing and segment is segments[-1]:
                 needed = needed[:1]
             paths[:0] = [(segment.base_offset, path) for path in needed]
-            if segment.base_offset <= self.recovery_point:
+            if segment.base_offset <= needed_from:
                 break
         if self._snapshot_synced < self._snapshot_offset:
             snapshot = snapshot_path(self._directory, self._snapshot_offset)
@@ -125,6 +157,7 @@ class Durability:
         return Unsynced(
             paths,
             end_offset,
+            active_offset,
             self._truncations,
             self._names,
             self._snapshot_offset,
@@ -149,6 +182,7 @@ class Durability:
         if not self._was_cut(unsynced):
             self._snapshot_synced = max(self._snapshot_synced, unsynced.snapshot_offset)
             self.recovery_point = max(self.recovery_point, unsynced.recovery_point)
+            self._indexed_point = max(self._indexed_point, unsynced.indexed_point)
 
     def _was_cut(self, unsynced: Unsynced) -> bool:
         return self._truncations != unsynced.truncations

@@ -34,7 +34,7 @@ from barnabas.records.batch import (
 from barnabas.records.control import ABORT, read_marker
 from barnabas.storage.admission import Limits, admit
 from barnabas.storage.discards import Discards
-from barnabas.storage.durability import Durability, Unsynced
+from barnabas.storage.durability import Durability, Durable, Unsynced
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Files
 from barnabas.storage.producers import Producers
@@ -76,7 +76,7 @@ class Contents(NamedTuple):
     producers: Producers
     log_start_offset: int
     log_end_offset: int
-    recovery_point: int
+    durable: Durable
     snapshot_offset: int
     topic_id: bytes | None
 
@@ -96,7 +96,6 @@ class Log:
         "directory",
         "epochs",
         "is_failed",
-        "limits",
         "limits",
         "log_end_offset",
         "log_start_offset",
@@ -128,7 +127,7 @@ class Log:
         self._config = config
         self.limits = Limits.of(config)
         self._segments = Segments(files, directory, contents.segments)
-        self._durability = Durability(files, directory, self.epochs, contents.recovery_point)
+        self._durability = Durability(files, directory, self.epochs, contents.durable)
         self._snapshot_offset = contents.snapshot_offset
         self._discards: Discards | None = None  # made with the first one
         self._is_abandoned = False
@@ -456,6 +455,10 @@ class Log:
         for segment in segments:
             self._discards.discard(segment.paths(), due_ms)
 
+    @property
+    def has_discarded(self) -> bool:
+        return bool(self._discards)
+
     def remove_discarded(self, now_ms: int) -> int:
         """Remove files that were taken out long enough ago; returns how many. Suits a thread."""
         return self._discards.remove_due(now_ms) if self._discards else 0
@@ -470,20 +473,26 @@ class Log:
         """Make everything durable, and say so by the recovery point."""
         self.write_staged()
         if self.recovery_point < self.log_end_offset:
-            self._sync(self._durability.take(self._segments, self.log_end_offset))
+            self._sync(self._unsynced())
 
     def take_flush(self) -> Callable[[], None]:
         """A call that makes all that is in the log now durable; it suits a thread."""
         self.write_staged()
-        segments, end_offset = self._segments, self.log_end_offset
-        return partial(self._sync, self._durability.take(segments, end_offset, is_growing=True))
+        return partial(self._sync, self._unsynced(is_growing=True))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
         """Calls that make the rolled segments durable; they do nothing else and suit a thread."""
         end_offset = self._segments.active.base_offset
-        if self.recovery_point >= end_offset:
+        if not self._durability.has_rolled(end_offset):
             return []
-        return [partial(self._sync, self._durability.take(self._segments[:-1], end_offset))]
+        rolled = self._segments[:-1]
+        return [partial(self._sync, self._durability.take(rolled, end_offset, end_offset))]
+
+    def _unsynced(self, *, is_growing: bool = False) -> Unsynced:
+        segments = self._segments
+        return self._durability.take(
+            segments, self.log_end_offset, segments.active.base_offset, is_growing=is_growing
+        )
 
     def _sync(self, unsynced: Unsynced) -> None:
         # A kernel that failed to write a page may forget it and report success the next time, so
@@ -505,7 +514,8 @@ class Log:
         with self._failing():
             self._segments.active.write_out()
             self._take_snapshot()
-        self.flush()
+        if not self._durability.is_whole(self.log_end_offset):
+            self._sync(self._unsynced())
         self.release()
 
     def release(self) -> None:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_header, verify_crc
+from barnabas.storage.durability import Durable
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Entry, Files
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
@@ -126,7 +127,6 @@ class _Opening:
         snapshot_offset = self._settle_producers(start_offset, end_offset)
         for segment in self.segments:
             segment.release()
-        recovery_point = end_offset if self.is_clean else self.start.recovery_point
         assert self.producers is not None
         return Contents(
             segments=self.segments,
@@ -134,10 +134,16 @@ class _Opening:
             producers=self.producers,
             log_start_offset=start_offset,
             log_end_offset=end_offset,
-            recovery_point=min(recovery_point, end_offset),
+            durable=self._durable(end_offset),
             snapshot_offset=snapshot_offset,
             topic_id=read_topic_id(self.files, self.directory),
         )
+
+    def _durable(self, end_offset: int) -> Durable:
+        recovery_point = end_offset if self.is_clean else self.start.recovery_point
+        recovery_point = min(recovery_point, end_offset)
+        below = [each.base_offset for each in self.segments if each.base_offset <= recovery_point]
+        return Durable(recovery_point, max(below, default=0), self.is_clean)
 
     # --- segments --------------------------------------------------------------------------------
 

@@ -245,6 +245,12 @@ class LogStore:
         self._homes[topic_partition] = directory
         return log
 
+    def give_topic_id(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
+        """Write down the id of a log that was made before there were any. Raises OSError."""
+        log = self._logs[topic_partition]
+        write_topic_id(self._files, log.directory, topic_id)
+        log.topic_id = topic_id
+
     def delete(self, topic_partition: TopicPartition) -> None:
         """Forget a log; its name is free at once, its bytes go with the next `purge_deleted`."""
         log = self._logs.pop(topic_partition)

@@ -79,6 +79,46 @@ def test_a_flush_while_the_log_grows_syncs_no_index(tmp_path: Path) -> None:
     assert f"{0:020}.timeindex" in files.synced
 
 
+def test_indexes_that_are_completed_by_a_roll_are_synced_after_it(tmp_path: Path) -> None:
+    """All records of the segment were flushed before; the end of its indexes was not."""
+    files = WatchedFiles()
+    log = open_at(tmp_path, SMALL, files=files)
+    append(log, batch(1, 100))
+    log.take_flush()()
+    append(log, batch(1, 300))  # rolls
+    assert log.recovery_point == log.segments[1].base_offset
+    files.synced.clear()
+    (flush,) = log.take_unflushed()
+    flush()
+    assert f"{0:020}.timeindex" in files.synced
+    assert log.take_unflushed() == []
+
+
+def test_what_was_durable_before_the_start_is_not_synced_again(tmp_path: Path) -> None:
+    log = open_at(tmp_path, SMALL)
+    for _ in range(10):
+        append(log, batch(1, 100))
+    log.close()
+    files = WatchedFiles()
+    log = open_at(tmp_path, SMALL, files=files)
+    assert log.take_unflushed() == []
+    append(log, batch(1, 100))
+    log.take_flush()()
+    assert {name for name in files.synced if name.endswith(".log")} == {
+        log.segments[-1].paths()[0].name,
+        log.segments[-2].paths()[0].name,
+    }
+
+
+def test_a_log_that_did_not_change_is_closed_without_waiting(tmp_path: Path) -> None:
+    log = open_at(tmp_path, SMALL)
+    append(log, batch(1, 100))
+    log.close()
+    files = WatchedFiles()
+    open_at(tmp_path, SMALL, files=files).close()
+    assert files.synced == []
+
+
 def test_syncs_need_no_order_among_themselves(tmp_path: Path) -> None:
     """The later one may be done first, and must not rely on the other."""
     files = WatchedFiles()

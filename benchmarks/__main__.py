@@ -1,6 +1,6 @@
 """Everything that is measured without a Kafka, in a few minutes, and one table of it.
 
-    python -m benchmarks [--json FILE] [--quick]
+    python -m benchmarks [--json FILE] [--quick] [--fill-memory]
 
 `off` is how far a figure is from its goal: 1 just reached it, 2 is twice off. What is compared with
 a bare server, or with another way to do it, has that in `other` and the ratio behind it. Each part
@@ -25,31 +25,33 @@ from benchmarks.warm_memory import WarmMemory
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a twentieth of it: does it run?")
+    parser.add_argument("--fill-memory", action="store_true", help="slow; see warm_memory.py")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
-    figures = measure(0.05 if options.quick else 1.0)
+    with WarmMemory(wanted=options.fill_memory) as memory:
+        figures = measure(0.05 if options.quick else 1.0, memory)
+        state = memory.state
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    show(f"Barnabas on {python}, {platform.machine()}", figures, "other")
+    show(f"Barnabas on {python}, {platform.machine()}, {state}", figures, "other")
     if options.json:
         write_json(options.json, figures)
 
 
-def measure(share: float) -> list[Figure]:
+def measure(share: float, memory: WarmMemory) -> list[Figure]:
     """All figures, with that share of the usual records, seconds and partitions."""
     count = max(20, int(2000 * share))
     say = Console(stderr=True).print
     figures: list[Figure] = []
-    with WarmMemory(wanted=share >= 1) as memory:
-        parts: list[tuple[str, Callable[[], list[Figure]]]] = [
-            ("start and idle", lambda: startup.measure(max(1, int(11 * share)), count, count)),
-            ("recovery", lambda: recovery.measure(max(1, int(512 * share)))),
-            ("disk", lambda: disk.measure(max(1, int(128 * share)))),
-            ("pipelined", lambda: pipelined.measure(list(pipelined.CASES), 2 * share, memory)),
-            ("clients", lambda: workloads.measure_alone(share, memory)),
-        ]
-        for name, part in parts:
-            say(f"{name} ...")
-            figures += part()
+    parts: list[tuple[str, Callable[[], list[Figure]]]] = [
+        ("start and idle", lambda: startup.measure(max(1, int(11 * share)), count, count)),
+        ("recovery", lambda: recovery.measure(max(1, int(512 * share)))),
+        ("disk", lambda: disk.measure(max(1, int(128 * share)))),
+        ("pipelined", lambda: pipelined.measure(list(pipelined.CASES), 2 * share, memory)),
+        ("clients", lambda: workloads.measure_alone(share, memory)),
+    ]
+    for name, part in parts:
+        say(f"{name} ...")
+        figures += part()
     return figures
 
 

@@ -134,7 +134,7 @@ def keyed(*keys: bytes | None, codec: int = NONE, size: int = 10, step_ms: int =
 
 @pytest.mark.parametrize("codec", range(5), ids=CODEC_NAMES)
 def test_st_7_a_compacted_topic_refuses_records_without_a_key(codec: int) -> None:
-    """The records at fault are named (KIP-467)."""
+    """ST-7: the records at fault are named (KIP-467)."""
     for policy in ("compact", "compact,delete"):
         with pytest.raises(InvalidRecord) as caught:
             prepared(keyed(b"a", None, b"c", None, codec=codec), cleanup_policy=policy)

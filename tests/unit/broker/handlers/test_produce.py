@@ -8,18 +8,30 @@ from barnabas.errors import (
     CorruptMessage,
     InvalidRecord,
     InvalidRequiredAcks,
+    InvalidTimestamp,
     InvalidTopic,
+    InvalidTxnState,
     MessageTooLarge,
     OutOfOrderSequenceNumber,
     UnknownTopicOrPartition,
+    UnsupportedCompressionType,
 )
-from barnabas.protocol.api import PRODUCE
+from barnabas.protocol.api import CREATE_TOPICS, FETCH, PRODUCE
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
+from barnabas.records.batch import TRANSACTIONAL, BatchHeader, iterate_batches
+from barnabas.records.compression import ZSTD
+from barnabas.records.crc32c import crc32c
 from tests.raw_client import RawClient, batch
 
 VERSIONS = range(3, PRODUCE.max_version + 1)
@@ -137,3 +149,73 @@ def test_clients_cannot_write_to_internal_topics(client: RawClient) -> None:
     """TP-8"""
     answer = produce(client, "__consumer_offsets", batch(b"a"))
     assert answer.error_code == InvalidTopic.code
+
+
+def with_configs(client: RawClient, name: str, **configs: str) -> None:
+    settings = [
+        CreatableTopicConfig(name=key.replace("_", "."), value=text)
+        for key, text in configs.items()
+    ]
+    wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=settings)
+    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    assert answer.topics[0].error_code == 0, answer
+
+
+def stored(client: RawClient, topic: str) -> list[BatchHeader]:
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=10**8)
+    asked = FetchRequest(
+        max_wait_ms=0, max_bytes=10**8, topics=[FetchTopic(topic=topic, partitions=[wanted])]
+    )
+    records = client.call(FETCH, 11, asked).responses[0].partitions[0].records
+    return [header for _, header in iterate_batches(records)]
+
+
+def test_a_compacted_topic_refuses_records_without_a_key(client: RawClient) -> None:
+    """ST-7: and says which they are (KIP-467); its neighbours in the request are written."""
+    with_configs(client, "keyed", cleanup_policy="compact")
+    answer = produce(client, "keyed", batch(b"a", b"b"))
+    assert answer.error_code == InvalidRecord.code
+    assert [each.batch_index for each in answer.record_errors] == [0, 1]
+    assert stored(client, "keyed") == []
+
+
+def test_a_topic_keeps_its_own_codec(client: RawClient) -> None:
+    """PR-3: what comes otherwise is compressed anew, small at once and large in a thread; and
+    the requests of a connection stay in their order meanwhile."""
+    with_configs(client, "zipped", compression_type="zstd")
+    large = batch(*[bytes([number]) * 9000 for number in range(100)])
+    sent = [
+        client.send(PRODUCE, 9, request("zipped", {0: records}))
+        for records in (large, batch(b"small"), batch(b"same", codec=ZSTD), large)
+    ]
+    offsets = []
+    for correlation_id in sent:
+        got, answer = client.receive(PRODUCE, 9)
+        assert got == correlation_id
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        offsets.append(answer.responses[0].partition_responses[0].base_offset)
+    assert offsets == [0, 100, 101, 102]
+    headers = stored(client, "zipped")
+    assert [header.codec for header in headers] == [ZSTD] * 4
+    assert [header.base_offset for header in headers] == offsets
+
+
+def test_times_out_of_bounds_are_refused(client: RawClient) -> None:
+    with_configs(client, "timely", message_timestamp_before_max_ms="1000")
+    answer = produce(client, "timely", batch(b"of 2023"))
+    assert answer.error_code == InvalidTimestamp.code
+    assert [each.batch_index for each in answer.record_errors] == [0]
+
+
+def test_zstd_needs_version_7(client: RawClient, topic: str) -> None:
+    """KIP-110: consumers that old cannot read it."""
+    answer = produce(client, topic, batch(b"a", codec=ZSTD), version=6)
+    assert answer.error_code == UnsupportedCompressionType.code
+    assert produce(client, topic, batch(b"a", codec=ZSTD), version=7).error_code == 0
+
+
+def test_a_transactional_batch_needs_a_transaction(client: RawClient, topic: str) -> None:
+    records = bytearray(batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0))
+    records[22] |= TRANSACTIONAL
+    records[17:21] = crc32c(records[21:]).to_bytes(4, "big")
+    assert produce(client, topic, bytes(records)).error_code == InvalidTxnState.code

@@ -158,7 +158,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._buffer is None:
-            self._buffer = bytearray(_BUFFER_BYTES)
+            self._buffer = self._memory.take(_BUFFER_BYTES)
         elif self._end == len(self._buffer):
             self._make_room()
         return memoryview(self._buffer)[self._end :]
@@ -208,8 +208,9 @@ class Connection(asyncio.BufferedProtocol):
             self._processing = False
             if self._gathered and not self._closing:
                 self._send_gathered()
-        if self._start == self._end:
+        if self._start == self._end and self._buffer is not None:
             # Given back even if a frame of it is still referred to: the views keep it alive.
+            self._memory.give(self._buffer)
             self._buffer = None
             self._start = self._end = 0
 
@@ -251,8 +252,9 @@ class Connection(asyncio.BufferedProtocol):
         needed = _BUFFER_BYTES
         if held >= 4:
             needed = _LENGTH.unpack_from(self._buffer, self._start)[0] + 4
-        roomier = bytearray(max(_BUFFER_BYTES, min(needed, 2 * held)))
+        roomier = self._memory.take(max(_BUFFER_BYTES, min(needed, 2 * held)))
         roomier[:held] = memoryview(self._buffer)[self._start : self._end]
+        self._memory.give(self._buffer)
         self._buffer = roomier
         self._start, self._end = 0, held
 

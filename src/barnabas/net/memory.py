@@ -1,29 +1,52 @@
-"""The memory that all requests being received may take together (`queued.max.request.bytes`).
+"""The memory of requests being received: how much all may take, and buffers to use again.
 
-A connection reserves a large frame whole before it reads on, so whoever has begun can finish:
-frames that each hold a part of what the other needs cannot come about. As in Kafka a reservation
-is granted while any memory is left, so one frame may overshoot and no frame can be too large for
-an idle broker.
+A connection reserves a large frame whole before it reads on (`queued.max.request.bytes`), so
+whoever has begun can finish: frames that each hold a part of what the other needs cannot come
+about. As in Kafka a reservation is granted while any memory is left, so one frame may overshoot
+and no frame can be too large for an idle broker.
+
+A buffer that was given back is used again when nobody has a view of it any more; that saves the
+kernel from finding, and clearing, sixty-four pages for every wake-up.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 
+_SPARE_BUFFERS = 4
+_LARGEST_SPARE_BYTES = 1280 * 1024  # a batch of a megabyte, and what a request adds
+_UNSHARED = 2  # references while it is being asked: the variable and the argument
+
 
 class MemoryPool:
-    """Counts reservations; those that do not fit wait their turn, first come first served.
+    """Counts reservations; those that do not fit wait their turn, first come first served. Keeps a
+    few buffers.
 
     `size_bytes` -1 is no limit.
     """
 
-    __slots__ = ("_free_bytes", "_is_limited", "_waiting")
+    __slots__ = ("_free_bytes", "_is_limited", "_spare", "_waiting")
 
     def __init__(self, size_bytes: int = -1) -> None:
         self._is_limited = size_bytes >= 0
         self._free_bytes = size_bytes
+        self._spare: list[bytearray] = []
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+
+    def take(self, size_bytes: int) -> bytearray:
+        """A buffer of at least that size; what is in it is left over."""
+        while self._spare:
+            buffer = self._spare.pop()
+            if len(buffer) >= size_bytes and sys.getrefcount(buffer) == _UNSHARED:
+                return buffer
+        return bytearray(size_bytes)
+
+    def give(self, buffer: bytearray) -> None:
+        """Done with it; views of it that others have stay as they are."""
+        if len(self._spare) < _SPARE_BUFFERS and len(buffer) <= _LARGEST_SPARE_BYTES:
+            self._spare.append(buffer)
 
     def reserve(self, size_bytes: int, granted: Callable[[], None]) -> bool:
         """True: reserved. False: `granted` is called when it is, unless `cancel` comes first."""

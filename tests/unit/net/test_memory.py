@@ -1,0 +1,39 @@
+"""Buffers that are used again: never while somebody still has a view of one."""
+
+from __future__ import annotations
+
+from barnabas.net.memory import MemoryPool
+
+
+def test_a_buffer_is_used_again() -> None:
+    pool = MemoryPool()
+    buffer = pool.take(1000)
+    name = id(buffer)
+    pool.give(buffer)
+    del buffer
+    assert id(pool.take(500)) == name
+
+
+def test_a_buffer_of_which_somebody_has_a_view_is_not() -> None:
+    pool = MemoryPool()
+    buffer = pool.take(1000)
+    buffer[:4] = b"kept"
+    view = memoryview(buffer)[2:4]
+    pool.give(buffer)
+    del buffer
+    other = pool.take(1000)
+    other[:4] = b"gone"
+    assert bytes(view) == b"pt"
+
+
+def test_one_that_is_too_small_is_not() -> None:
+    pool = MemoryPool()
+    pool.give(bytearray(10))
+    assert len(pool.take(11)) == 11
+
+
+def test_only_a_few_are_kept_and_none_that_is_huge() -> None:
+    pool = MemoryPool()
+    for size in (100 * 1024 * 1024, *[1024] * 100):
+        pool.give(bytearray(size))
+    assert sum(map(len, pool._spare)) == 4 * 1024

@@ -341,7 +341,7 @@ def test_a_frame_that_is_kept_stays_as_it_is(run) -> None:
             loop = asyncio.get_running_loop()
             sent = [bytes([number % 251]) * (1 + number * 37 % 9000) for number in range(600)]
             for payload in sent:
-                await loop.sock_sendall(client, frame(payload))
+                await asyncio.wait_for(loop.sock_sendall(client, frame(payload)), 5)
             for _ in range(500):
                 if len(kept) == len(sent):
                     break

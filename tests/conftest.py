@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,3 +40,17 @@ def broker() -> Iterator[Broker]:
 
     with barnabas.Broker() as running:
         yield running
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what passing tests counted: how many partitions, frames, kills, files were judged."""
+    counted = [
+        f"{report.nodeid}: {line}"
+        for report in terminalreporter.getreports("passed")
+        for line in report.capstdout.splitlines()
+        if re.match(r"\d+ [a-z]", line)
+    ]
+    if counted:
+        terminalreporter.section("counted")
+        for line in counted:
+            terminalreporter.write_line(line)

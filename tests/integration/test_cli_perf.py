@@ -89,9 +89,12 @@ def test_interrupt_prints_the_summary(broker: Broker) -> None:
         text=True,
     )  # fmt: skip
     assert process.stdout is not None
-    assert "records sent" in process.stdout.readline()  # it is in the middle of it
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=30)
+    try:
+        assert "records sent" in process.stdout.readline()  # it is in the middle of it
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130, errors
     assert SUMMARY.match(output.splitlines()[-1]), output
     assert "Traceback" not in errors

@@ -29,6 +29,7 @@ def page_faults(keep: bool) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives memory back so")
 def test_the_next_fetch_takes_the_last_ones_memory() -> None:
     assert page_faults(keep=True) < 100 < 20 * 8_000_000 // 4096 < page_faults(keep=False)

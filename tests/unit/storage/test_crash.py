@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from barnabas.config import LogConfig
 from barnabas.records.record import iterate_records
 from barnabas.storage.files import Bytes, File
@@ -148,6 +150,7 @@ def _changes(directory: Path) -> int:
     return files.changes
 
 
+@pytest.mark.slow
 def test_st_8_a_store_dies_at_any_moment_of_its_life(tmp_path: Path) -> None:
     total = _changes(tmp_path / "whole")
     assert total > 100

@@ -237,6 +237,7 @@ def _count_calls(directory: Path) -> int:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 def test_st_10_the_disk_refuses_each_call_of_a_life(tmp_path: Path, error: int) -> None:
     """Every call of an append, a roll, a snapshot, a flush, a checkpoint, retention and a stop."""
@@ -310,6 +311,7 @@ def _moments() -> Iterator[int]:
     yield from range(1, 330, 2)
 
 
+@pytest.mark.slow
 def test_st_8_what_was_flushed_outlives_a_power_cut(tmp_path: Path) -> None:
     """Of what was not flushed, a segment may be lost and its successor kept, as in Kafka: a hole in
     the offsets is nothing that a recovery could tell from compaction."""

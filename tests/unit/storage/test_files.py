@@ -172,6 +172,7 @@ public class TryLock {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.foreign
 @pytest.mark.usefixtures("kind_of_lock")
 def test_a_jvm_and_we_respect_each_others_locks(files: OsFiles, tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ class Housekeeping:
             try:
                 log, now_ms = replica.log, self._clock.now_ms()
                 if log.enforce_retention(now_ms, replica.high_watermark):
-                    replica.log_start_moved()
+                    replica.wake_watchers()
             except OSError as error:
                 self._replicas.fail_directory(replica, error)
             await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting

@@ -26,12 +26,12 @@ class Replica:
 
     __slots__ = (
         "_dirty",
-        "_flush",
         "_is_dirty",
         "_next_ticket",
         "_parked",
         "_unseen_bytes",
         "_waiting",
+        "flush",
         "log",
         "partition",
     )
@@ -46,7 +46,8 @@ class Replica:
         self._next_ticket = 0  # keeps equal offsets apart in the heap, in order of arrival
         self._parked: dict[Watcher, None] | None = None
         self._unseen_bytes = 0  # appended, and not yet below the high watermark
-        self._flush: asyncio.Task[None] | None = None
+        self.flush: asyncio.Task[None] | None = None
+        """The one under way: what was appended since it began waits for the next."""
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -85,18 +86,10 @@ class Replica:
         if self.partition.appended(self.log.log_end_offset):
             self._high_watermark_rose()
 
-    @property
-    def flush(self) -> asyncio.Task[None] | None:
-        """The flush under way: what was appended since it began waits for the next one."""
-        return self._flush
-
-    def flush_by(self, task: asyncio.Task[None] | None) -> None:
-        self._flush = task
-
     async def flushed(self, offset: int) -> None:
         """Return when everything below `offset` is on disk, as far as a flush was asked for."""
-        while self._flush is not None and self.log.recovery_point < offset:
-            await asyncio.shield(self._flush)
+        while self.flush is not None and self.log.recovery_point < offset:
+            await asyncio.shield(self.flush)
 
     def read(
         self, offset: int, max_bytes: int, at_least_one_batch: bool, committed: bool = False
@@ -138,13 +131,9 @@ class Replica:
         self.wake_watchers()
 
     def wake_watchers(self) -> None:
-        """Something changed that readers must see at once (leadership, deletion)."""
+        """Something changed that readers must see at once (leadership, deletion, log start)."""
         for watcher in list(self._parked or ()):
             watcher.wake()
-
-    def log_start_moved(self) -> None:
-        """Retention took records away: whoever watches has to be told of the new start."""
-        self.wake_watchers()
 
     def _high_watermark_rose(self) -> None:
         high_watermark = self.partition.high_watermark

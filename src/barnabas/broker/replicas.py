@@ -231,7 +231,7 @@ class Replicas:
         """Force the log to disk in a thread; it counts for the high watermark when that is done."""
         if replica.flush is None:
             task = asyncio.get_running_loop().create_task(self._flush(replica))
-            replica.flush_by(task)
+            replica.flush = task
 
     async def _flush(self, replica: Replica) -> None:
         loop = asyncio.get_running_loop()
@@ -243,10 +243,10 @@ class Replicas:
                 if log.log_end_offset == end_offset or not log.due_flush(self._clock.now_ms()):
                     break
         except OSError as error:
-            replica.flush_by(None)
+            replica.flush = None
             self.fail_directory(replica, error)
             return
-        replica.flush_by(None)
+        replica.flush = None
         if replica.partition.is_leader:
             replica.counted()
 

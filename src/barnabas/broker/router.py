@@ -23,17 +23,15 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from barnabas.broker.authorization import ANONYMOUS
-from barnabas.broker.channel import Channel, Hold, Later, Outcome, Staged
+from barnabas.broker.channel import Channel, Outcome
 from barnabas.broker.connections import Connections
 from barnabas.broker.context import Context, Node
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
 from barnabas.protocol.api import API_VERSIONS, APIS, PRODUCE, Api
-from barnabas.protocol.codec import Message, prefix_decoder
+from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
-
-__all__ = ["Hold", "Later", "Outcome", "Router", "Staged"]
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +47,7 @@ class Route(NamedTuple):
     """What is done with the requests of one API and version."""
 
     api: Api
-    decode: Callable[[memoryview], Message]
+    decode: Callable[[memoryview], tuple[Message, int]]  # what follows a request is ignored
     handle: Handler
 
 
@@ -159,7 +157,7 @@ class Router:
                 raise CorruptData(f"{api.name} of {len(frame)} bytes; only Produce may be so large")
             if self._node.replicas.has_staged:
                 self._node.replicas.write_staged()
-        request = route.decode(header.body)
+        request, _ = route.decode(header.body)
         context = channel.context_for(api, version, header.client_id)
         channel.answer(api, header, version, route.handle(context, request))
 
@@ -175,7 +173,7 @@ class Router:
             raise UnsupportedVersion(f"Produce version {version}: record batches need version 3")
         # Imported at its first request: the start does not pay for what nobody asks.
         handler: Handler = import_module(f"barnabas.broker.handlers.{api.stem}").handle
-        route = Route(api, prefix_decoder(api.request, version), handler)
+        route = Route(api, decoder(api.request, version), handler)
         self._routes[api.key, version] = route
         return route
 

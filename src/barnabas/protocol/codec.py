@@ -24,10 +24,10 @@ __all__ = [
     "Message",
     "decode",
     "decode_prefix",
+    "decoder",
     "encode",
     "encode_after",
     "field",
-    "prefix_decoder",
 ]
 
 M = TypeVar("M", bound=Message)
@@ -59,7 +59,7 @@ def encode_after(head: bytearray, message: Message, version: int) -> list[Part]:
 
 def decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> M:
     """The message that `data` is, exactly. Raises CorruptData and nothing else."""
-    message, end = _decode(cls, data, version)
+    message, end = decoder(cls, version)(memoryview(data))
     if end != len(data):
         raise CorruptData(f"{cls.__name__} version {version}: {len(data) - end} bytes follow it")
     return message
@@ -71,41 +71,43 @@ def decode_prefix(cls: type[M], data: memoryview | bytes | bytearray, version: i
     Kafka reads requests so, and librdkafka relies on it: its Metadata request of versions above 10
     ends in three bytes that belong to older ones.
     """
-    return _decode(cls, data, version)[0]
+    return decoder(cls, version)(memoryview(data))[0]
 
 
-def prefix_decoder(cls: type[M], version: int) -> Callable[[memoryview], M]:
-    """`decode_prefix` for one version: for whoever decodes many and can keep it."""
+def decoder(cls: type[M], version: int) -> Callable[[memoryview], tuple[M, int]]:
+    """What decodes this version: the message and where it ends in the data. Raises CorruptData.
+
+    For whoever decodes many and can keep it.
+    """
+    compiled: Callable[[memoryview], tuple[M, int]]
     compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
-
-    def decode_one(data: memoryview) -> M:
-        try:
-            message: M
-            message, end = compiled(data)
-        except _MALFORMED as error:
-            raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
-        if end > len(data):
-            raise CorruptData(f"{cls.__name__} version {version} is cut at {len(data)} bytes")
-        return message
-
-    return decode_one
-
-
-def _decode(cls: type[M], data: memoryview | bytes | bytearray, version: int) -> tuple[M, int]:
-    compiled = cls.codecs.get(("decode", version)) or _compile(cls, version, "decode")
-    try:
-        decoded: tuple[M, int] = compiled(memoryview(data))
-    except _MALFORMED as error:
-        raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
-    if decoded[1] > len(data):
-        raise CorruptData(f"{cls.__name__} version {version} is cut at {len(data)} bytes")
-    return decoded
+    return compiled
 
 
 def _compile(cls: type[Message], version: int, what: str) -> Any:
+    compiled: Any
     if what == "encode":
-        from barnabas.protocol.encoder import compile_encoder as compile_codec
+        from barnabas.protocol.encoder import compile_encoder
+
+        compiled = compile_encoder(cls, version)
     else:
-        from barnabas.protocol.decoder import compile_decoder as compile_codec
-    compiled = cls.codecs[what, version] = compile_codec(cls, version)
+        from barnabas.protocol.decoder import compile_decoder
+
+        compiled = _guarded(cls, version, compile_decoder(cls, version))
+    cls.codecs[what, version] = compiled
     return compiled
+
+
+def _guarded(cls: type[M], version: int, compiled: Any) -> Callable[[memoryview], tuple[M, int]]:
+    """The straight-line function, with whatever goes wrong in it told as CorruptData."""
+
+    def decode_one(data: memoryview) -> tuple[M, int]:
+        try:
+            decoded: tuple[M, int] = compiled(data)
+        except _MALFORMED as error:
+            raise CorruptData(f"{cls.__name__} version {version}: {error}") from error
+        if decoded[1] > len(data):
+            raise CorruptData(f"{cls.__name__} version {version} is cut at {len(data)} bytes")
+        return decoded
+
+    return decode_one

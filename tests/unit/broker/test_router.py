@@ -10,10 +10,11 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.authorization import REQUIRED
+from barnabas.broker.channel import Hold, Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.router import Hold, Outcome, Route
+from barnabas.broker.router import Route
 from barnabas.protocol.api import API_VERSIONS, APIS, METADATA
-from barnabas.protocol.codec import prefix_decoder
+from barnabas.protocol.codec import decoder
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.raw_client import RawClient
@@ -134,8 +135,8 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
         return ApiVersionsResponse()
 
     routes.clear()
-    routes[METADATA.key, 9] = Route(METADATA, prefix_decoder(MetadataRequest, 9), hold)
-    routes[API_VERSIONS.key, 0] = Route(API_VERSIONS, prefix_decoder(ApiVersionsRequest, 0), follow)
+    routes[METADATA.key, 9] = Route(METADATA, decoder(MetadataRequest, 9), hold)
+    routes[API_VERSIONS.key, 0] = Route(API_VERSIONS, decoder(ApiVersionsRequest, 0), follow)
     try:
         with (
             RawClient(node.bootstrap_servers) as client,

@@ -6,10 +6,10 @@ import logging
 from collections import Counter
 
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.deadline import within
 from barnabas.broker.effective_config import topic_configs
-from barnabas.broker.router import Outcome
 from barnabas.cluster.image import TopicImage
 from barnabas.config import topic_warnings
 from barnabas.controller.topics import NewTopic

@@ -7,8 +7,8 @@ needs the transaction coordinator, which is not there yet.
 from __future__ import annotations
 
 from barnabas.broker.authorization import CLUSTER_NAME
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.router import Outcome
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     CoordinatorNotAvailable,

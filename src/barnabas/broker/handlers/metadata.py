@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.authorized_operations import authorized_operations
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.deadline import within
-from barnabas.broker.router import Outcome
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.controller.topics import NewTopic, check_topic_name

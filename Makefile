@@ -31,8 +31,13 @@ run: $(VENV)/run.stamp
 		$(if $(INPUT),--input '$(INPUT)') $(if $(MASTER),--master '$(MASTER)') \
 		$(if $(filter-out 0,$(SERVICE)),--service)
 
+# What needs neither a port of its own nor a quiet machine runs on all cores, the rest in turn.
+QUICK := tests/tidy tests/unit tests/property
+PARALLEL := -n auto --maxprocesses 4
+
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL) $(QUICK)
+	$(BIN)/python -m pytest $(addprefix --ignore ,$(QUICK))
 
 check: $(VENV)/dev.stamp
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint quick
@@ -50,7 +55,7 @@ format: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.tidy.file_map
 
 quick: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q -m 'not slow' tests/tidy tests/unit tests/property
+	BARNABAS_QUICK=1 $(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow' $(QUICK)
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks

@@ -30,6 +30,8 @@ class Broker(NamedTuple):
     name: str
     servers: str
     pid: int
+    data_dir: Path | None = None
+    """Where its logs are, if that is known."""
 
 
 @contextlib.contextmanager
@@ -37,7 +39,7 @@ def barnabas(directory: Path, *options: str) -> Iterator[Broker]:
     directory.mkdir(parents=True, exist_ok=True)
     with broker_process(directory, *options) as broker:
         assert broker.process is not None
-        yield Broker("Barnabas", broker.bootstrap_servers, broker.process.pid)
+        yield Broker("Barnabas", broker.bootstrap_servers, broker.process.pid, broker.data_dir)
 
 
 @contextlib.contextmanager

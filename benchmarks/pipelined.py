@@ -1,11 +1,15 @@
 """How close Barnabas is to the limit of one Python event loop, in one run with a bare server.
 
-    python -m benchmarks.pipelined [--only 100B|16K|128K|fetch] [--seconds N] [--json FILE]
+    python -m benchmarks.pipelined [--only 100B|16K|128K|fetch|lone] [--seconds N] [--json FILE]
 
 The same raw client sends the same frames to both in turn, over one connection that is never idle;
 rates are the median of the rounds, ratios the median of the ratios round by round. The client has
 a core of its own and hardly uses it, so the server is what is measured. CPU per request is the
-server process's own, user and system.
+server process's own, user and system; "per CPU second" is its inverse, the rate of a loop that has
+a core to itself, which on a busy machine the rate is not.
+
+`lone` is one 100-byte record after the other, each sent when the last one is answered: what a
+request costs when nothing is there to share it, beside the same round trip to the bare server.
 """
 
 from __future__ import annotations
@@ -60,7 +64,9 @@ PRODUCE_CASES = (
     Case("128K", 128 * 1024, 1, 8, None, 0.8),
 )
 FETCH_CASE = Case("fetch", MEBIBYTE, 1, 4, None, 0.8)
-CASES = {case.name: case for case in (*PRODUCE_CASES, FETCH_CASE)}
+LONE_CASE = Case("lone", 0, 1, 1, None, None)
+LONE_PER_SECOND = 2500  # requests a round and second asked for
+CASES = {case.name: case for case in (*PRODUCE_CASES, FETCH_CASE, LONE_CASE)}
 
 
 class Server(NamedTuple):
@@ -94,7 +100,7 @@ def measure(names: list[str], seconds: float, memory: WarmMemory) -> list[Figure
     figures = []
     for name in names:
         case = CASES[name]
-        run = fetch if case is FETCH_CASE else produce
+        run = {"fetch": fetch, "lone": lone}.get(name, produce)
         memory.fill()
         with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory:
             figures += run(case, Path(directory), seconds)
@@ -134,6 +140,41 @@ def fetch(case: Case, directory: Path, seconds: float) -> list[Figure]:
         with bare(arguments, frames) as other, barnabas(broker, frames) as own:
             rounds, _ = alternate(own, other, seconds)
     return report(case, rounds, case.batch_bytes)
+
+
+def lone(case: Case, directory: Path, seconds: float) -> list[Figure]:
+    """Round trips of both in turn."""
+    batch, _ = batch_of(case.batch_bytes)
+    frame, batch_at, trailer = produce_frame("lone", batch)
+    frames = Frames([frame], case.per_block, case.window)
+    arguments = ("produce", str(directory / "bare.log"), str(batch_at), str(trailer))
+    count = max(20, int(LONE_PER_SECOND * seconds))
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    with broker_process(directory) as broker, bare(arguments, frames) as other:
+        create_topic(broker.bootstrap_servers, "lone", 1)
+        with barnabas(broker, frames) as own:
+            for number in range(ROUNDS + 1):
+                for at, server in enumerate((own, other)):
+                    before = cpu_seconds(server.pid)
+                    taken = server.pipeline.one_at_a_time(count)
+                    used = (cpu_seconds(server.pid) - before) / (count + 1) * 1e6
+                    if number:
+                        for name, value in zip(
+                            ("p50", "p99", "CPU"),
+                            (taken[count // 2], taken[count * 99 // 100], used),
+                            strict=True,
+                        ):
+                            found.setdefault(name, ([], []))[at].append(value)
+    return [
+        Figure(
+            f"lone request, {name}",
+            "us/request" if name == "CPU" else "ms",
+            statistics.median(mine),
+            other=statistics.median(theirs),
+            command=COMMAND,
+        )
+        for name, (mine, theirs) in found.items()
+    ]
 
 
 @contextlib.contextmanager
@@ -191,6 +232,10 @@ def report(case: Case, rounds: list[tuple[Round, Round]], batch_bytes: int) -> l
         Figure(f"{name}, rate", "1/s", own, case.rate_goal, False, bare_rate, COMMAND),
         Figure(f"{name}, server CPU", "us/request", cpu, other=bare_cpu, command=COMMAND),
     ]
+    if cpu:
+        other = 1e6 / bare_cpu if bare_cpu else None
+        goal = case.rate_goal
+        figures.append(Figure(f"{name}, per CPU second", "1/s", 1e6 / cpu, goal, False, other))
     if case.batch_bytes:
         megabytes = batch_bytes / 1e6
         figures.append(

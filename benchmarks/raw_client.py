@@ -140,6 +140,20 @@ class Pipeline:
             raise ValueError(f"answers are not all of {size} bytes")
         return Run(answered, time.perf_counter() - began, size)
 
+    def one_at_a_time(self, count: int) -> list[float]:
+        """So many requests, each after the answer to the one before; the sorted times in ms."""
+        size = self._first_answer()
+        frame, receive = self._frames.frames[0], self._socket.recv_into
+        taken = []
+        for _ in range(count):
+            began = time.perf_counter()
+            self._socket.sendall(frame)
+            received = 0
+            while received < size:
+                received += receive(self._received)
+            taken.append((time.perf_counter() - began) * 1000)
+        return sorted(taken)
+
     def send(self, count: int) -> None:
         """That many requests and their answers."""
         size = self._first_answer()

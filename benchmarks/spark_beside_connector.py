@@ -67,8 +67,15 @@ class Session:
     """A Spark session in a process of its own, in whatever environment `python` is of."""
 
     def __init__(self, python: Path | str, *arguments: str) -> None:
+        environment = dict(os.environ)
+        # Else every Python worker would compile anew whatever has changed since it was installed.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._process = subprocess.Popen(
-            [python, JOB, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, JOB, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         self.versions = self._answer()
 

@@ -8,6 +8,10 @@ together; CPU seconds of the broker's process per GB of record values (user and 
 figure that holds on a noisy machine. `warm` says what went before the clock: so many times a
 million records, ten thousand single requests and a full read, or that share of them which --scale
 is (a JVM needs it: after one such round it can still cost three times as much).
+
+Beside each produce row stands what a process pays that only receives as many bytes and writes them
+(`bare_write`), in the same minute: the kernel's price for storing them, which on a virtual machine
+changes by the hour. "over bare" is the row without it: what the broker itself costs.
 """
 
 from __future__ import annotations
@@ -22,7 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import client_work
-from benchmarks.accounting import cpu_seconds
+from benchmarks.accounting import Cpu, cpu, cpu_seconds
+from benchmarks.bare_write import BareWrite
 from benchmarks.brokers import Broker, barnabas, kafka
 from benchmarks.client_work import Load
 from benchmarks.figures import Figure, show, write_json
@@ -90,10 +95,11 @@ def run(options: argparse.Namespace, *, with_kafka: bool) -> None:
         prefix = "barnabas-benchmark-"
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix)))
         memory = stack.enter_context(WarmMemory(wanted=not options.cold))
+        floor = stack.enter_context(BareWrite(directory))
         brokers = [stack.enter_context(barnabas(directory / "barnabas"))]
         if with_kafka:
             brokers.append(stack.enter_context(kafka(directory / "kafka")))
-        figures = measure(brokers, options, memory)
+        figures = measure(brokers, options, memory, floor)
     title = f"confluent-kafka, warm={options.warm}, {options.rounds} round(s), {memory.state}"
     show(title, figures, "Kafka 3.9.1" if with_kafka else "")
     if options.json:
@@ -105,19 +111,20 @@ def measure_alone(scale: float, memory: WarmMemory) -> list[Figure]:
     prefix = "barnabas-benchmark-"
     with (
         tempfile.TemporaryDirectory(prefix=prefix) as directory,
-        barnabas(Path(directory)) as broker,
+        BareWrite(Path(directory)) as floor,
+        barnabas(Path(directory) / "barnabas") as broker,
     ):
         options = arguments().parse_args(["--scale", str(scale), "--warm", "1"])
-        return measure([broker], options, memory)
+        return measure([broker], options, memory, floor)
 
 
 def measure(
-    brokers: Sequence[Broker], options: argparse.Namespace, memory: WarmMemory
+    brokers: Sequence[Broker], options: argparse.Namespace, memory: WarmMemory, floor: BareWrite
 ) -> list[Figure]:
     """All rows against the first broker, and against a second one to be compared with."""
     chosen = [
         (name, row)
-        for name, row in rows(options.scale)
+        for name, row in rows(options.scale, floor)
         if not options.only or any(word in name for word in options.only)
     ]
     for broker in brokers:
@@ -144,7 +151,8 @@ def figures_of(
             continue
         first = measured[0]
         value = median(measured)
-        other = median(found[others[0], what]) if others else None
+        beside = found.get((others[0], what)) if others else None
+        other = median(beside) if beside else None
         goal = first.goal
         if goal is None and not first.at_most:
             goal = other  # throughput is to be no worse
@@ -165,12 +173,13 @@ def warm_up(broker: Broker, topic: str, share: float) -> None:
     client_work.delete_topic(broker.servers, topic)
 
 
-def rows(scale: float) -> list[tuple[str, Row]]:
+def rows(scale: float, floor: BareWrite) -> list[tuple[str, Row]]:
     """Name and work of every row, latencies last."""
     listed: list[tuple[str, Row]] = []
     for transfer in TRANSFERS:
         load = transfer.load._replace(records=max(1000, int(transfer.load.records * scale)))
-        listed.append((f"produce {transfer.name}", _transfer(transfer._replace(load=load))))
+        row = _transfer(transfer._replace(load=load), floor)
+        listed.append((f"produce {transfer.name}", row))
     requests = max(100, int(ONE_AT_A_TIME_REQUESTS * scale))
     listed.append(("one at a time", _one_at_a_time(requests)))
     for pace in PACES:
@@ -179,35 +188,58 @@ def rows(scale: float) -> list[tuple[str, Row]]:
     return listed
 
 
-def _transfer(transfer: Transfer) -> Row:
+def _transfer(transfer: Transfer, floor: BareWrite) -> Row:
     load = transfer.load
     volume = load.records * load.size
 
     def row(broker: Broker, topic: str) -> list[Measured]:
         client_work.create_topic(broker.servers, topic, load.partitions)
-        before = cpu_seconds(broker.pid)
+        before = cpu(broker.pid)
         seconds = client_work.produce(broker.servers, topic, load)
-        cpu = cpu_seconds(broker.pid) - before
-        measured = _volume(f"produce {transfer.name}", volume, seconds, cpu, transfer.goal)
+        used = cpu(broker.pid).since(before)
+        name = f"produce {transfer.name}"
+        measured = _volume(name, volume, seconds, used, transfer.goal)
+        stored = stored_bytes(broker, topic)
+        if stored:
+            measured += _beside_bare(name, volume, used, floor.store(stored))
         if transfer.is_consumed:
-            before = cpu_seconds(broker.pid)
+            before = cpu(broker.pid)
             seconds = client_work.consume(broker.servers, topic, load)
-            cpu = cpu_seconds(broker.pid) - before
+            used = cpu(broker.pid).since(before)
             name = f"consume {transfer.name.partition(',')[0]}"
-            measured += _volume(name, volume, seconds, cpu, transfer.consume_goal)
+            measured += _volume(name, volume, seconds, used, transfer.consume_goal)
         client_work.delete_topic(broker.servers, topic)
         return measured
 
     return row
 
 
+def stored_bytes(broker: Broker, topic: str) -> int:
+    """What the topic's logs hold; 0 for a broker whose directory nobody knows."""
+    if broker.data_dir is None:
+        return 0
+    return sum(path.stat().st_size for path in broker.data_dir.glob(f"{topic}-*/*.log"))
+
+
 def _volume(
-    name: str, volume: int, seconds: float, cpu: float, goal: float | None
+    name: str, volume: int, seconds: float, used: Cpu, goal: float | None
 ) -> list[Measured]:
     return [
-        Measured(name, "CPU s/GB", cpu / volume * GIGABYTE, goal),
+        Measured(name, "CPU s/GB", used.total / volume * GIGABYTE, goal),
+        Measured(f"{name}, user part", "CPU s/GB", used.user / volume * GIGABYTE),
         Measured(f"{name}, rate", "MB/s", volume / seconds / MEGABYTE, None, False),
     ]
+
+
+def _beside_bare(name: str, volume: int, used: Cpu, bare: Cpu) -> list[Measured]:
+    own = max(0.0, used.total - bare.total)
+    measured = [
+        Measured(f"{name}, bare write", "CPU s/GB", bare.total / volume * GIGABYTE),
+        Measured(f"{name}, over bare", "CPU s/GB", own / volume * GIGABYTE),
+    ]
+    if bare.total:
+        measured.append(Measured(f"{name}, of bare write", "ratio", used.total / bare.total))
+    return measured
 
 
 def _one_at_a_time(requests: int) -> Row:

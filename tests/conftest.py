@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import foreign
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 # A machine that does other things as well is slow now and then; that is no failure of the code.
 settings.register_profile(
-    "barnabas", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "barnabas",
+    deadline=None,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )
 settings.load_profile("barnabas")
 

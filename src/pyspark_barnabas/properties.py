@@ -23,9 +23,9 @@ _PREFIX = "kafka."
 _SERVERS = "bootstrap.servers"
 
 _READ_DEFAULTS = {
-    # A task reads one partition, so a whole fetch may be of it. 4 MiB are some 35,000 small
-    # records: one Arrow batch, and few enough round trips.
-    "max.partition.fetch.bytes": "4194304",
+    # A task reads one partition, so a whole fetch may be of it. 2 MiB are some 17,000 small
+    # records: few enough round trips, and what is decoded is still in the processor's cache.
+    "max.partition.fetch.bytes": "2097152",
     # A wrong name must not come into being because somebody asked for it.
     "allow.auto.create.topics": "false",
 }
@@ -128,9 +128,11 @@ def _take(properties: dict[str, str], name: str, value: str, own: set[str]) -> N
     if name == "security.protocol":
         if value.strip().upper() != "PLAINTEXT":
             raise ConfigError(f"option kafka.security.protocol={value}: only PLAINTEXT for now")
+    elif name in _WITHOUT_EFFECT:
+        return  # even if our consumer has it: the source joins no group
     elif name == _SERVERS or name in own:
         properties[name] = value
-    elif name not in _WITHOUT_EFFECT | _OF_CONSUMERS | _OF_PRODUCERS:
+    elif name not in _OF_CONSUMERS | _OF_PRODUCERS:
         near = difflib.get_close_matches(name, own | {_SERVERS}, n=1)
         hint = f"; did you mean kafka.{near[0]}?" if near else ""
         raise ConfigError(f"option kafka.{name} is unknown{hint}")

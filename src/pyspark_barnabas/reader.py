@@ -1,6 +1,6 @@
 """Reading a range of offsets as Arrow: the batch reader, and what a task of a stream does too.
 
-Rows are decoded by the fetch, some 35,000 small ones at a time, since numpy's calls cost the same
+Rows are decoded by the fetch, some 17,000 small ones at a time, since numpy's calls cost the same
 for few; they are handed to Spark in record batches of at most 16,384, of which it can work on one
 while the next is written. The consumer has asked for the next fetch by the time this one is
 decoded. Of what a row costs, Spark's own part (the JVM's reading of Arrow and its projection) is by

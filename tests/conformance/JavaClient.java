@@ -14,6 +14,7 @@ import java.util.Properties;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
@@ -25,6 +26,7 @@ import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -61,7 +63,21 @@ public final class JavaClient {
 
     private final List<Object[]> answer = new ArrayList<>();
 
+    /** Something that answers requests; `say` adds a row to the answer. */
+    interface Service {
+        void serve(byte[][] request, List<byte[][]> rows, Consumer<Object[]> say) throws Exception;
+    }
+
     public static void main(String[] arguments) throws Exception {
+        answerAll((request, rows, say) -> {
+            JavaClient client = new JavaClient();
+            client.serve(request, rows);
+            client.answer.forEach(say);
+        });
+    }
+
+    /** Answers requests until there are no more. */
+    static void answerAll(Service service) throws Exception {
         BufferedReader in =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
         PrintStream out = new PrintStream(System.out, false, StandardCharsets.US_ASCII);
@@ -73,10 +89,8 @@ public final class JavaClient {
             }
             List<Object[]> rows = new ArrayList<>();
             try {
-                JavaClient client = new JavaClient();
-                client.serve(request.get(0), request.subList(1, request.size()));
                 rows.add(new Object[] {"ok"});
-                rows.addAll(client.answer);
+                service.serve(request.get(0), request.subList(1, request.size()), rows::add);
             } catch (Exception error) {
                 error.printStackTrace();
                 rows.clear();
@@ -93,6 +107,9 @@ public final class JavaClient {
 
     private static Object[] failure(Exception error) {
         Throwable cause = error instanceof ExecutionException ? error.getCause() : error;
+        if (cause instanceof CommitFailedException) {
+            return new Object[] {"refused", Errors.UNKNOWN_MEMBER_ID.code()}; // has none of its own
+        }
         return cause instanceof ApiException
             ? new Object[] {"refused", Errors.forException(cause).code()}
             : new Object[] {"failed", cause.toString()};
@@ -301,11 +318,11 @@ public final class JavaClient {
         answer.add(fields == null ? new Object[] {null} : fields);
     }
 
-    private static String text(byte[] field) {
+    static String text(byte[] field) {
         return new String(field, StandardCharsets.UTF_8);
     }
 
-    private static int number(byte[] field) {
+    static int number(byte[] field) {
         return Integer.parseInt(text(field));
     }
 

@@ -1,7 +1,8 @@
 """The Java client, Kafka's own, in two versions: that of our measure, and the newest.
 
-One program serves both (`JavaClient.java`), compiled against each by the Eclipse compiler, which
-is a jar: a Java that runs programs is enough, it need not be one that compiles them.
+The same programs serve both (`JavaClient.java`, and `JavaTransactions.java` beside it), compiled
+against each by the Eclipse compiler, which is a jar: a Java that runs programs is enough, it need
+not be one that compiles them.
 """
 
 from __future__ import annotations
@@ -31,22 +32,25 @@ def require_newest() -> list[Path]:
     return [*parts, foreign.require_newest_java_client()]
 
 
-def _command(require: Callable[[], list[Path]]) -> Command:
+def command(require: Callable[[], list[Path]], program: Path = SOURCE) -> Command:
+    """Compiles that program, which may use `JavaClient`, and starts it."""
+
     def compile_for(directory: Path) -> list[str]:
         java, compiler, jars = require()
         class_path = ":".join(map(str, sorted(jars.glob("*.jar"))))
         start = [str(java), *FRUGAL, "-jar", str(compiler), "-nowarn", "--release", "11"]
+        sources = sorted({str(SOURCE), str(program)})
         compiled = subprocess.run(
-            [*start, "-classpath", class_path, "-d", str(directory), str(SOURCE)],
+            [*start, "-classpath", class_path, "-d", str(directory), *sources],
             capture_output=True,
             text=True,
             timeout=COMPILE_SECONDS,
         )
         assert compiled.returncode == 0, compiled.stdout + compiled.stderr
-        return [str(java), *FRUGAL, "-cp", f"{directory}:{jars}/*", SOURCE.stem]
+        return [str(java), *FRUGAL, "-cp", f"{directory}:{jars}/*", program.stem]
 
     return compile_for
 
 
-measure = ProcessClient(f"java-{foreign.KAFKA_VERSION}", _command(require_measure))
-newest = ProcessClient(f"java-{foreign.NEWEST_CLIENT_VERSION}", _command(require_newest))
+measure = ProcessClient(f"java-{foreign.KAFKA_VERSION}", command(require_measure))
+newest = ProcessClient(f"java-{foreign.NEWEST_CLIENT_VERSION}", command(require_newest))

@@ -50,20 +50,20 @@ class ProcessClient:
             flat: list[Field] = [field for header in headers for field in header]
             rows.append([partition, key, value, timestamp_ms, *flat])
         how: list[Field] = [codec, promise.acks, int(promise.is_idempotent)]
-        self._call("produce", servers, topic, *how, rows=rows)
+        self.call("produce", servers, topic, *how, rows=rows)
 
     def consume(self, servers: str, topic: str, partitions: int, count: int) -> list[Seen]:
-        seen = [_seen(row) for row in self._call("consume", servers, topic, partitions, count)]
+        seen = [_seen(row) for row in self.call("consume", servers, topic, partitions, count)]
         return sorted(seen, key=lambda record: record.partition)
 
     def list_topics(self, servers: str) -> set[str]:
-        return {_text(row[0]) for row in self._call("list_topics", servers)}
+        return {_text(row[0]) for row in self.call("list_topics", servers)}
 
     def describe_topic(self, servers: str, topic: str) -> list[PartitionSeen]:
         """A row is: partition, leader, replicas and ISR as numbers with commas between."""
         return [
             PartitionSeen(_int(row[0]), _int(row[1]), _ints(row[2]), _ints(row[3]))
-            for row in self._call("describe_topic", servers, topic)
+            for row in self.call("describe_topic", servers, topic)
         ]
 
     def create_topic(
@@ -76,47 +76,47 @@ class ProcessClient:
         validate_only: bool = False,
     ) -> None:
         rows: list[list[Field]] = [[key, value] for key, value in configs.items()]
-        self._call("create_topic", servers, topic, partitions, int(validate_only), rows=rows)
+        self.call("create_topic", servers, topic, partitions, int(validate_only), rows=rows)
 
     def create_partitions(self, servers: str, topic: str, total: int) -> None:
-        self._call("create_partitions", servers, topic, total)
+        self.call("create_partitions", servers, topic, total)
 
     def delete_topic(self, servers: str, topic: str) -> None:
-        self._call("delete_topic", servers, topic)
+        self.call("delete_topic", servers, topic)
 
     def topic_id(self, servers: str, topic: str) -> str:
-        [[topic_id]] = self._call("topic_id", servers, topic)
+        [[topic_id]] = self.call("topic_id", servers, topic)
         return _text(topic_id)
 
     def delete_topic_by_id(self, servers: str, topic_id: str) -> None:
-        self._call("delete_topic_by_id", servers, topic_id)
+        self.call("delete_topic_by_id", servers, topic_id)
 
     def offset(self, servers: str, topic: str, spec: int) -> int | None:
-        [[offset]] = self._call("offset", servers, topic, spec)
+        [[offset]] = self.call("offset", servers, topic, spec)
         return None if offset is None else _int(offset)
 
     def describe_configs(self, servers: str, resource: Resource) -> dict[str, ConfigSeen]:
         """A row is: key, value, number of the source."""
         return {
             _text(key): ConfigSeen(None if value is None else _text(value), _int(source))
-            for key, value, source in self._call("describe_configs", servers, *resource)
+            for key, value, source in self.call("describe_configs", servers, *resource)
         }
 
     def alter_configs(self, servers: str, resource: Resource, configs: dict[str, str]) -> None:
         rows: list[list[Field]] = [[key, value] for key, value in configs.items()]
-        self._call("alter_configs", servers, *resource, rows=rows)
+        self.call("alter_configs", servers, *resource, rows=rows)
 
     def change_configs(self, servers: str, resource: Resource, changes: list[Change]) -> None:
-        self._call("change_configs", servers, *resource, rows=[list(change) for change in changes])
+        self.call("change_configs", servers, *resource, rows=[list(change) for change in changes])
 
     def log_sizes(self, servers: str) -> dict[tuple[str, int], int]:
         return {
             (_text(topic), _int(partition)): _int(size)
-            for topic, partition, size in self._call("log_sizes", servers)
+            for topic, partition, size in self.call("log_sizes", servers)
         }
 
     def describe_cluster(self, servers: str) -> ClusterSeen:
-        [[controller, brokers]] = self._call("describe_cluster", servers)
+        [[controller, brokers]] = self.call("describe_cluster", servers)
         return ClusterSeen(_int(controller), _ints(brokers))
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class ProcessClient:
             finally:
                 self._kill()
 
-    def _call(self, *request: Field, rows: list[list[Field]] | None = None) -> list[Row]:
+    def call(self, *request: Field, rows: list[list[Field]] | None = None) -> list[Row]:
         """The rows of an answer that is `ok`."""
         process = self._running()
         assert process.stdin is not None and process.stdout is not None

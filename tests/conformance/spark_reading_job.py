@@ -5,9 +5,12 @@
 `test_spark_beside_connector.py` runs it twice: with our source, and with the JVM connector in an
 environment whose PySpark fits it. Every line on standard input is one reading:
 
-    {"options": {...}, "checkpoint": null, or a directory for a stream that ends by itself}
+    {"options": {...}, "checkpoint": null, or a directory for a stream,
+     "pauses": true if the stream waits after its first micro-batch: for a line of input,
+     "ends": false if the stream is one that runs on; it is stopped when it has read everything}
 
-Every line on standard output answers one: `{"schema": ..., "rows": [...]}`, the rows as JSON, keys
+Every line on standard output answers one, but for `{"paused": true}`:
+`{"schema": ..., "rows": [...]}`, the rows as JSON, keys
 and values in hexadecimal, in the order of topic, partition and offset; or `{"error": ...}`.
 """
 
@@ -63,17 +66,40 @@ def session(jars: str) -> SparkSession:
 
 
 def read(
-    spark: SparkSession, source: str, options: dict[str, str], checkpoint: str | None
+    spark: SparkSession,
+    source: str,
+    options: dict[str, str],
+    checkpoint: str | None,
+    **how: bool,
 ) -> dict[str, Any]:
     if checkpoint is None:
         frame = spark.read.format(source).options(**options).load()
         return {"schema": frame.schema.simpleString(), "rows": rows_of(frame)}
     frame = spark.readStream.format(source).options(**options).load()
+    return {"schema": frame.schema.simpleString(), "rows": follow(frame, checkpoint, **how)}
+
+
+def follow(
+    frame: DataFrame, checkpoint: str, *, pauses: bool = False, ends: bool = True
+) -> list[str]:
     found: list[str] = []
-    writer = frame.writeStream.foreachBatch(lambda batch, _: found.extend(rows_of(batch)))
-    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    query.awaitTermination()
-    return {"schema": frame.schema.simpleString(), "rows": found}
+
+    def take(batch: DataFrame, number: int) -> None:
+        found.extend(rows_of(batch))
+        if pauses and number == 0:
+            say({"paused": True})
+            sys.stdin.readline()
+
+    writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)
+    if ends:
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return found
+    query = writer.trigger(processingTime="0 seconds").start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    return found
 
 
 def rows_of(frame: DataFrame) -> list[str]:

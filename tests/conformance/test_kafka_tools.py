@@ -1,67 +1,15 @@
-"""Kafka's own command-line tools, of 3.9.1, manage our broker.
-
-Each runs as its shell script starts it: a Java, the class that the script names, the user's words.
-"""
+"""Kafka's own command-line tools, of 3.9.1, manage our broker."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from tests import foreign
-from tests.conformance.java_client import FRUGAL
+from tests.conformance.kafka_tools import Tools
 
 pytestmark = pytest.mark.foreign
-
-TOOLS = {
-    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
-    "kafka-configs": "kafka.admin.ConfigCommand",
-    "kafka-console-producer": "kafka.tools.ConsoleProducer",
-    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
-    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
-    "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
-    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
-    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-}
-RUN_SECONDS = 120
-
-LOGGING = """\
-log4j.rootLogger=WARN, stderr
-log4j.appender.stderr=org.apache.log4j.ConsoleAppender
-log4j.appender.stderr.target=System.err
-log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
-"""
-
-
-class Tools:
-    """Runs tools against one broker."""
-
-    def __init__(self, servers: str, directory: Path) -> None:
-        self.servers = servers
-        self._logging = directory / "log4j.properties"
-        self._logging.write_text(LOGGING)
-
-    def run(self, tool: str, *words: str, stdin: str = "") -> str:
-        """What it prints on standard output; it must succeed."""
-        done = self.try_run(tool, "--bootstrap-server", self.servers, *words, stdin=stdin)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def try_run(self, tool: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        java, jars = foreign.require_java(), foreign.require_kafka_jars()
-        start = [str(java), *FRUGAL, f"-Dlog4j.configuration=file:{self._logging}"]
-        return subprocess.run(
-            [*start, "-cp", f"{jars}/*", TOOLS[tool], *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECONDS,
-        )
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ import json
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ import barnabas
 from barnabas.broker.embedded import Broker
 from tests import foreign
 from tests.conformance import confluent_client
-from tests.conformance.clients import CODECS, Sent
+from tests.conformance.clients import CODECS, EARLIEST, Change, Resource, Sent
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -47,8 +48,12 @@ KAFKAS_TOPICS = (
     "txn",
     "txn-open",
 )
-CONFIG = {"log.retention.ms": "-1", "log.cleaner.enable": "false"}
-"""Kafka's records are of 2023 and shall not be tidied up."""
+CONFIG = {
+    "log.retention.ms": "-1",
+    "log.cleaner.enable": "false",
+    "log.retention.check.interval.ms": "200",
+}
+"""Kafka's records are of 2023 and shall not be tidied up; a topic that is to lose some says so."""
 
 
 class Reader:
@@ -62,17 +67,25 @@ class Reader:
     def wait_until_ready(self) -> None:
         self._answer()
 
-    def ask(self, options: Mapping[str, str], checkpoint: Path | None) -> None:
-        assert self._process.stdin is not None
+    def ask(self, options: Mapping[str, str], checkpoint: Path | None, **how: bool) -> None:
         where = None if checkpoint is None else str(checkpoint)
-        asked = {"options": dict(options), "checkpoint": where}
-        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        self._say({"options": dict(options), "checkpoint": where, **how})
+
+    def wait_until_paused(self) -> None:
+        assert self._answer() == {"paused": True}
+
+    def go_on(self) -> None:
+        self._say({})
 
     def seen(self) -> dict[str, Any]:
         return self._answer()
 
     def close(self) -> None:
         self._process.communicate(timeout=60)
+
+    def _say(self, message: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        print(json.dumps(message), file=self._process.stdin, flush=True)
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -111,15 +124,32 @@ class Both:
         return ours["error"], theirs["error"]
 
     def answers(self, directory: Path | None = None, **options: object) -> list[dict[str, Any]]:
+        given = self._given(options)
+        for number, reader in enumerate(self._readers):
+            reader.ask(given, None if directory is None else directory / str(number))
+        return [reader.seen() for reader in self._readers]
+
+    def interrupted(
+        self, directory: Path, event: Callable[[], None], *, ends: bool, **options: object
+    ) -> list[dict[str, Any]]:
+        """What a stream of each answers when `event` happens behind its first micro-batch."""
+        for number, reader in enumerate(self._readers):
+            reader.ask(self._given(options), directory / str(number), pauses=True, ends=ends)
+        for reader in self._readers:
+            reader.wait_until_paused()
+        event()
+        for reader in self._readers:
+            reader.go_on()
+        return [reader.seen() for reader in self._readers]
+
+    def _given(self, options: Mapping[str, object]) -> dict[str, str]:
         given = {
             name: value if isinstance(value, str) else json.dumps(value)
             for name, value in options.items()
         }
         given["kafka.bootstrap.servers"] = self.broker.bootstrap_servers
         given["kafkaConsumer.pollTimeoutMs"] = "20000"
-        for number, reader in enumerate(self._readers):
-            reader.ask(given, None if directory is None else directory / str(number))
-        return [reader.seen() for reader in self._readers]
+        return given
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +293,68 @@ def test_what_is_below_the_logs_start(both: Both) -> None:
     assert "failOnDataLoss" in ours
     assert "failOnDataLoss" in theirs
     assert [row["offset"] for row in both.read(**lost, failOnDataLoss="false")][:1] == [10]
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["available-now", "running"])
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_retention_under_a_query(both: Both, tmp_path: Path, ends: bool, fails: str) -> None:
+    """Records that the second micro-batch would begin with are gone when it is planned, or, with
+    availableNow, when its tasks run. The connector keeps its consumers, and may hold some records
+    that it fetched before they were deleted: a batch, for fetches are small here."""
+    topic = Losing.sent(both.broker, f"losing-{ends}-{fails}".lower())
+    ours, theirs = both.interrupted(
+        tmp_path,
+        topic.lose,
+        ends=ends,
+        subscribe=topic.name,
+        startingOffsets="earliest",
+        maxOffsetsPerTrigger="10",
+        failOnDataLoss=fails,
+        **{"kafka.max.partition.fetch.bytes": "100", "kafka.max.poll.records": "10"},
+    )
+    if fails == "true":
+        assert "failOnDataLoss" in theirs["error"]
+        assert "failOnDataLoss" in ours["error"]
+        return
+    seen = [[json.loads(row)["offset"] for row in answer["rows"]] for answer in (ours, theirs)]
+    assert seen[0] == [*range(10), *range(topic.log_start, 100)]
+    held = set(seen[1]) - set(seen[0])
+    assert sorted(set(seen[1]) - held) == seen[0]
+    assert held <= set(range(10, 30))
+
+
+class Losing(NamedTuple):
+    """A topic of one partition, of whose records the older half is deleted when asked for."""
+
+    servers: str
+    name: str
+
+    @classmethod
+    def sent(cls, broker: Broker, name: str) -> Losing:
+        servers = broker.bootstrap_servers
+        # A batch fills a segment.
+        configs = {"retention.ms": "-1", "segment.bytes": "600"}
+        confluent_client.create_topic(servers, name, 1, configs)
+        now_ms = time.time_ns() // 1_000_000
+        for start in range(0, 100, 10):
+            timestamp_ms = NOW_MS if start < 50 else now_ms
+            records = [Sent(0, None, b"v" * 30, (), timestamp_ms) for _ in range(10)]
+            confluent_client.produce(servers, name, records)
+        return cls(servers, name)
+
+    def lose(self) -> None:
+        hour = Change("SET", "retention.ms", "3600000")
+        confluent_client.change_configs(self.servers, Resource("topic", self.name), [hour])
+        deadline = time.monotonic() + 20
+        while self.log_start < 50:
+            assert time.monotonic() < deadline, "retention deletes what is older than an hour"
+            time.sleep(0.1)
+
+    @property
+    def log_start(self) -> int:
+        earliest = confluent_client.offset(self.servers, self.name, EARLIEST)
+        assert earliest is not None
+        return earliest
 
 
 def test_what_is_wrong_with_the_options(both: Both, stamped: Stamped) -> None:

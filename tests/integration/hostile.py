@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from barnabas.protocol.api import (
@@ -56,16 +56,20 @@ class Hostile:
 
     def frame(self) -> bytes:
         rng = self.random
-        api = rng.choice((PRODUCE, FETCH, *self._apis))
-        version = rng.randint(api.min_version, api.max_version)
-        whole = self.valid(api, version)
+        whole, header_bytes = self.whole()
         if rng.random() < 0.4:
             return whole
-        kept = _HEADER_BYTES if rng.random() < 0.9 else 0
+        kept = header_bytes if rng.random() < 0.9 else 0
         damaged = bytearray(whole[kept:])
         for _ in range(rng.choice((1, 1, 1, 2, 5))):
             rng.choice(_DAMAGES)(rng, damaged)
         return whole[:kept] + damaged
+
+    def whole(self) -> tuple[bytes, int]:
+        """A frame to be damaged, and how long its header is."""
+        rng = self.random
+        api = rng.choice((PRODUCE, FETCH, *self._apis))
+        return self.valid(api, rng.randint(api.min_version, api.max_version)), _HEADER_BYTES
 
     def valid(self, api: Api, version: int) -> bytes:
         """A whole request; each kind is made a few times and then taken again."""
@@ -128,6 +132,19 @@ class Hostile:
         if not kind.format.islower():
             low, high = 0, (1 << bits) - 1
         return rng.choice((0, 0, 1, low, high, rng.randint(low, high), max(low, -1)))
+
+
+class Recorded(Hostile):
+    """As the other, but what is damaged was once sent by a real client to a real Kafka."""
+
+    def __init__(self, seed: int, recorded: Sequence[bytes]) -> None:
+        super().__init__(seed)
+        self._recorded = recorded
+
+    def whole(self) -> tuple[bytes, int]:
+        frame = self.random.choice(self._recorded)
+        client_id_bytes = max(0, int.from_bytes(frame[8:10], "big", signed=True))
+        return frame, 10 + client_id_bytes
 
 
 def _batches() -> list[bytes]:

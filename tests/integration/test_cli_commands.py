@@ -33,6 +33,18 @@ OUTPUT = {
     "barnabas topics describe --under-replicated-partitions": r"",
     "barnabas consume --topic test": r"",
     "barnabas consume --topic test --partition 0 --offset 0 --max-messages 1": r"(.+\n)?",
+    "barnabas consume --topic test --group g1 --from-beginning --max-messages 1": r".+\n",
+    "barnabas consume --include te.t --from-beginning --max-messages 1": r".+\n",
+    "barnabas groups list --state Empty,Stable": r"GROUP +STATE +\n(.*\n)*g1 +Empty +\n",
+    "barnabas groups describe --group g1": r"\nGROUP .* CLIENT-ID\n(g1 +test +[012] .*\n){3}",
+    "barnabas groups describe --group g1 --events": r"(.* group g1: .*\n){2}",
+    "barnabas groups reset-offsets --group g1 --topic test:0,1 --to-latest --execute": r"\nGROUP "
+    r".*\n(g1 +test +[01] +\d+\n){2}",
+    "barnabas groups delete --group g1": r"Deleted group g1\.\n",
+    "barnabas transactions describe --transactional-id t1": r"CoordinatorId\t.*\n"
+    r"0 +\tt1 .*\tCompleteCommit +\t.*\n",
+    "barnabas records delete --topic speed --partition 0 --offset 500": r"partition: speed-0\t"
+    r"low_watermark: 500\n",
     "barnabas metadata ls /brokers/ids --dir data": r"0\n",
     "barnabas dump --verify data/test-0": r"",
     "barnabas configs describe --topic test": r"Dynamic configs for topic test are:\n"
@@ -61,6 +73,7 @@ class Machine:
         self._address = f"127.0.0.1:{free_port()}"
         (directory / "server.properties").write_text(
             f"broker.id=0\nlog.dirs={self.data}\nlisteners=PLAINTEXT://{self._address}\n"
+            "group.initial.rebalance.delay.ms=0\n"  # as Kafka's sample file has it
         )
         self._environment = os.environ | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -73,7 +86,8 @@ class Machine:
         if typed == STOP:
             typed += ["--dir", str(self.data)]  # other brokers may run on this machine
         if typed[1] == "consume":
-            typed += ["--timeout-ms", "700"]
+            joins = "--group" in typed or "--include" in typed
+            typed += ["--timeout-ms", "30000" if joins else "700"]
         done = subprocess.run(
             typed,
             cwd=self._directory,
@@ -123,7 +137,7 @@ def test_ux_5_every_line_of_the_table_runs(machine: Machine) -> None:
         printed = machine.run(words)
         expected = OUTPUT.get(shlex.join(words))
         assert expected is None or re.fullmatch(expected, printed), (words, printed)
-    assert len(lines) > 35
+    assert len(lines) > 60
     print(f"\n{len(lines)} command lines of docs/commands.md run")
     assert not (machine.data / "barnabas.pid").exists()
 
@@ -138,6 +152,7 @@ def test_ux_5_every_row_has_a_line_or_a_reason() -> None:
         "kafka-console-producer.sh",
         "kafka-console-consumer.sh",
         "kafka-consumer-groups.sh",
+        "kafka-transactions.sh",
         "kafka-configs.sh",
         "kafka-run-class.sh",
         "zookeeper-shell.sh",

@@ -7,6 +7,7 @@ The seed is printed; `BARNABAS_SEED` gives another.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import struct
@@ -19,7 +20,7 @@ import psutil
 import pytest
 
 from barnabas.errors import CorruptMessage, InvalidRecord
-from barnabas.protocol.api import API_VERSIONS, CREATE_TOPICS, FETCH, PRODUCE
+from barnabas.protocol.api import API_VERSIONS, APIS, CREATE_TOPICS, FETCH, PRODUCE
 from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.create_topics import (
@@ -32,15 +33,18 @@ from barnabas.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from barnabas.records.record import BatchBuilder
 from tests.integration.attack import Attack, Bystander
 from tests.integration.broker_process import BrokerProcess, broker_process, wait_until
-from tests.integration.hostile import Hostile, bomb, legacy
+from tests.integration.hostile import Hostile, Recorded, bomb, legacy
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
 from tests.unit.broker.handlers.test_produce import request as produce_request
 
 FRAMES = 100_000
 WARM_UP_FRAMES = 15_000
+RECORDED_FRAMES = 20_000
+LEAST_RECORDED = 150
 GROWTH_BYTES = 32 << 20
-_NEW_LOG_FILES = 20  # of the topics that an attack makes
+_NEW_CONNECTIONS = 5  # besides those of an attack
+_OTHER_FILES = 20  # than logs and indexes
 PATIENCE_SECONDS = 5.0  # a stalled loop stalls for good; a loaded machine is merely slow
 
 pytestmark = pytest.mark.slow
@@ -54,7 +58,7 @@ class Target:
         self.broker = broker
         self.port = broker.port
         self.process = psutil.Process(broker.process.pid)
-        self.open_files = self.process.num_fds()
+        self.connections = self._connections()
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=20)
@@ -80,7 +84,14 @@ class Target:
         assert self.process.is_running()
         log = self.broker.log.read_text()
         assert "Traceback" not in log, log[log.index("Traceback") - 500 :][:4000]
-        wait_until(lambda: self.process.num_fds() <= self.open_files + _NEW_LOG_FILES, 20)
+        wait_until(lambda: self._connections() <= self.connections + _NEW_CONNECTIONS, 20)
+        # Each partition that was written or read may keep its log and its two indexes open.
+        partitions = sum(1 for _ in self.broker.data_dir.glob("*-*/partition.metadata"))
+        assert len(self.process.open_files()) <= 3 * partitions + _OTHER_FILES
+
+    def _connections(self) -> int:
+        """Descriptors that are not files: connections above all."""
+        return int(self.process.num_fds()) - len(self.process.open_files())
 
 
 @pytest.fixture
@@ -127,6 +138,36 @@ def test_ux_4_a_hundred_thousand_hostile_frames(target: Target) -> None:
     assert bystander.answers > 50
     assert bystander.slowest_seconds < PATIENCE_SECONDS
     assert grown_bytes < GROWTH_BYTES
+    target.check()
+
+
+@pytest.mark.foreign
+@pytest.mark.timeout(120)
+def test_ux_4_what_real_clients_once_sent_damaged(target: Target, shared: Path) -> None:
+    """Frames recorded between clients and a Kafka 3.9.1: their topics are here, and each client's
+    own way to fill a message, which our encoder does not have."""
+    seed = int(os.environ.get("BARNABAS_SEED", "20240918"))
+    recorded = [
+        bytes.fromhex(exchange["request_hex"])
+        for file in sorted((shared / "fixtures" / "kafka-3.9" / "wire").glob("*.jsonl"))
+        for exchange in map(json.loads, file.read_text().splitlines())
+        if exchange["api_key"] in APIS
+    ]
+    with RawClient(target.broker.bootstrap_servers) as client:
+        for name in ("rdk", "aio", "kp", "c", "w"):
+            _create(client, name)
+    attack = Attack(target.port, Recorded(seed, recorded))
+    with Bystander(target.broker.bootstrap_servers, "bystander") as bystander:
+        attack.run(RECORDED_FRAMES)
+    print(
+        f"{attack.frames} frames made of {len(recorded)} recorded ones, seed {seed}: "
+        f"{dict(attack.outcomes)}; the slowest exchange beside them "
+        f"{bystander.slowest_seconds:.3f} s"
+    )
+    assert len(recorded) >= LEAST_RECORDED
+    assert attack.frames >= RECORDED_FRAMES
+    assert bystander.failure is None, bystander.failure
+    assert bystander.slowest_seconds < PATIENCE_SECONDS
     target.check()
 
 

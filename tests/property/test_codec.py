@@ -13,14 +13,15 @@ from barnabas.protocol import codec, interpreter
 from barnabas.protocol.api import APIS
 from barnabas.protocol.frame import decode_request_header
 from barnabas.protocol.message import Message
+from tests.effort import examples
 from tests.unit.protocol.random_messages import ANY_VERSION, MESSAGES, VERSIONS
 
 quick = settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-deep = settings(quick, max_examples=1500)
+deep = settings(quick, max_examples=examples(1500))
 every_message = pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 
 

@@ -15,6 +15,7 @@ from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.journal import JOURNAL_NAME, Journal
 from barnabas.cluster.nodes import Tree
 from barnabas.cluster.store import Check, Create, Delete, MetadataError, Operation, Set
+from tests.effort import examples
 
 NAMES = ("a", "b", "c")
 PATHS = [f"/{one}" for one in NAMES] + [f"/{one}/{two}" for one in NAMES for two in NAMES]
@@ -100,7 +101,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("ERROR", logger="barnabas.cluster.embedded")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(commits, max_size=8), st.sampled_from([1 << 20, 300, 1]))
 def test_it_is_a_dictionary_that_survives(batches: list[list[Operation]], snapshot_at: int) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -109,7 +110,7 @@ def test_it_is_a_dictionary_that_survives(batches: list[list[Operation]], snapsh
         assert _reopened(Path(name)) == history[-1]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(commits, min_size=1, max_size=4))
 def test_a_crash_at_any_byte_leaves_whole_commits(batches: list[list[Operation]]) -> None:
     """All or nothing: each prefix of the journal is one of the states that there were."""
@@ -131,7 +132,7 @@ def test_a_crash_at_any_byte_leaves_whole_commits(batches: list[list[Operation]]
         assert reached[-1] == history[-1]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(commits, min_size=1, max_size=4), st.data())
 def test_a_flipped_bit_never_gives_a_tree_that_never_was(
     batches: list[list[Operation]], draw: st.DataObject

@@ -33,6 +33,7 @@ from barnabas.records.record import BatchBuilder, iterate_records
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
 from barnabas.storage.segment import Segment
+from tests.effort import examples
 from tests.unit.storage.disk import NAME, QuickFiles, make_transactional, open_at
 
 CONFIGS = st.fixed_dictionaries(
@@ -418,7 +419,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLog = LogMachine.TestCase
-TestLog.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestLog.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 
 
 def test_the_disk_of_these_tests_forgets_nothing(tmp_path: Path) -> None:

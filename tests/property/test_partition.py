@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from barnabas.cluster.image import PartitionImage
 from barnabas.replication.partition import Advance, Partition
 from barnabas.types import TopicPartition
+from tests.effort import examples
 
 LEADER = 0
 FOLLOWERS = (1, 2)
@@ -68,5 +69,7 @@ class Leadership(RuleBasedStateMachine):
             assert self.partition.high_watermark >= min([self.log_end, *ends])
 
 
-Leadership.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Leadership.TestCase.settings = settings(
+    max_examples=examples(60), stateful_step_count=30, deadline=None
+)
 TestLeadership = Leadership.TestCase

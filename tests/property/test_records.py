@@ -16,6 +16,7 @@ from barnabas.errors import CorruptData
 from barnabas.records.batch import iterate_batches
 from barnabas.records.compression import CODEC_NAMES
 from barnabas.records.record import BatchBuilder, Record, iterate_records
+from tests.effort import examples
 
 Row = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 Rows = list[Row]
@@ -42,7 +43,7 @@ def test_st_1_what_is_built_is_read(codec: int, rows: Rows, base_offset: int) ->
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(codecs, rows)
 def test_others_read_what_we_build(codec: int, rows: Rows) -> None:
     batch = build(codec, rows).build()
@@ -55,7 +56,7 @@ def test_others_read_what_we_build(codec: int, rows: Rows) -> None:
         ] == wanted
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(codecs, rows)
 def test_we_read_what_others_build(codec: int, rows: Rows) -> None:
     theirs = MemoryRecordsBuilder(magic=2, compression_type=codec, batch_size=10**6)

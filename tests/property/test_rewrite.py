@@ -10,6 +10,7 @@ from barnabas.records.batch import HEADER_BYTES, read_header, seal, verify_crc
 from barnabas.records.compression import compress
 from barnabas.records.record import Record, iterate_records
 from barnabas.records.rewrite import Rules, Walk, plain_section, rewrite
+from tests.effort import examples
 from tests.property.test_records import Rows, build, codecs, rows
 
 
@@ -47,7 +48,7 @@ def test_a_walk_finds_what_the_reader_sees(
     ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(codecs, rows, st.data())
 @example(0, [(0, None, None, ())], None)
 def test_of_damaged_records_a_walk_accepts_what_the_reader_accepts(

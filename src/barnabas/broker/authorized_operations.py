@@ -1,4 +1,4 @@
-"""The operations that a caller may do on a topic or the cluster, as one number (KIP-430).
+"""The operations that a caller may do on a topic, a group or the cluster, as one number (KIP-430).
 
 Bit n stands for the ACL operation of code n. Clients show it; nothing is decided by it.
 """
@@ -22,6 +22,7 @@ _POSSIBLE = MappingProxyType(
             Operation.DESCRIBE_CONFIGS,
             Operation.ALTER_CONFIGS,
         ),
+        ResourceType.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE),
         ResourceType.CLUSTER: (
             Operation.CREATE,
             Operation.ALTER,
@@ -36,7 +37,7 @@ _POSSIBLE = MappingProxyType(
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
-    """The bits of what the caller may do on this topic or cluster."""
+    """The bits of what the caller may do on this topic, group or cluster."""
     return sum(
         1 << operation
         for operation in _POSSIBLE[resource_type]

@@ -11,15 +11,18 @@ import logging
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.context import Context
 from barnabas.errors import KafkaError
 from barnabas.net.connection import Connection
 from barnabas.protocol.api import Api
 from barnabas.protocol.codec import Message
-from barnabas.protocol.frame import RequestHeader, encode_response
+from barnabas.protocol.frame import encode_response
 from barnabas.types import FileSlice, Part
+
+if TYPE_CHECKING:
+    from barnabas.broker.repeated_produce import RepeatedProduce
 
 _log = logging.getLogger(__name__)
 
@@ -40,8 +43,19 @@ class Staged:
     __slots__ = ()
 
     @abstractmethod
-    def answer(self) -> Message | Later | None:
-        """The answer, what has to be awaited for it, or None if nothing is answered."""
+    def answer(self) -> Message | Later | bytes | list[Separate] | None:
+        """The answer, what has to be awaited for it, or None if nothing is answered.
+
+        Bytes are whole frames. A list is that of several requests that were staged as one: their
+        answers do not leave together.
+        """
+
+
+class Separate(NamedTuple):
+    """The answer of one of several requests that were staged together."""
+
+    correlation_id: int
+    answer: Message | Later
 
 
 Outcome = Message | Later | Hold | Staged | None
@@ -63,15 +77,26 @@ class _Slot:
         self.parts: Sequence[Part] = ()
         self.task: asyncio.Task[None] | None = None
 
-    def fill(self, response: Message) -> None:
-        self.parts = encode_response(self.api, self.version, self.correlation_id, response)
+    def fill(self, response: Message | bytes) -> None:
+        if isinstance(response, bytes):
+            self.parts = (response,)
+        else:
+            self.parts = encode_response(self.api, self.version, self.correlation_id, response)
         self.is_ready = True
 
 
 class Channel:
     """What one connection is owed, and the context that its requests share."""
 
-    __slots__ = ("_connection", "_context", "_is_full", "_slots", "_staged")
+    __slots__ = (
+        "_connection",
+        "_context",
+        "_is_full",
+        "_slots",
+        "_staged",
+        "last_staged",
+        "repeated",
+    )
 
     def __init__(self, connection: Connection, context: Context) -> None:
         self._connection = connection
@@ -79,6 +104,10 @@ class Channel:
         self._slots: deque[_Slot] = deque()
         self._staged: list[_Slot] = []
         self._is_full = False
+        self.last_staged: Staged | None = None
+        """What the last request was answered with, if it waits for the end of this wake-up."""
+        self.repeated: RepeatedProduce | None = None
+        """What is known of its Produce requests; anew when somebody else speaks through it."""
 
     def context_for(self, api: Api, version: int, client_id: str | None) -> Context:
         """The context of a request: the last one's, if this one is of the same kind."""
@@ -95,15 +124,16 @@ class Channel:
     def is_owed(self) -> bool:
         return bool(self._slots)
 
-    def answer(self, api: Api, header: RequestHeader, version: int, outcome: Outcome) -> None:
+    def answer(self, api: Api, correlation_id: int, version: int, outcome: Outcome) -> None:
         """Answer a request as its handler's outcome says, after all those before it."""
-        if outcome is None:
-            return
-        correlation_id = header.correlation_id
         if isinstance(outcome, Staged):
             slot = _Slot(api, correlation_id, version, outcome)
             self._slots.append(slot)
             self._staged.append(slot)
+            self.last_staged = outcome
+            return
+        self.last_staged = None
+        if outcome is None:
             return
         if isinstance(outcome, Message) and not self._slots:
             self._connection.write(encode_response(api, version, correlation_id, outcome))
@@ -121,21 +151,36 @@ class Channel:
 
     def answer_staged(self) -> None:
         """The logs have been written: build the answers that waited for it."""
-        staged, self._staged = self._staged, []
+        staged, self._staged, self.last_staged = self._staged, [], None
         for slot in staged:
             assert slot.staged is not None
             try:
                 outcome = slot.staged.answer()
                 if outcome is None:
                     self._slots.remove(slot)
-                elif isinstance(outcome, Message):
-                    slot.fill(outcome)
+                elif isinstance(outcome, list):
+                    self._separate(slot, outcome)
                 else:
-                    self._wait(slot, outcome, held=False)
+                    self._fill(slot, outcome)
             except Exception as error:
                 self._give_up(slot, error)
         self._send_ready()
         self._check_limit()
+
+    def _fill(self, slot: _Slot, answer: Message | bytes | Later) -> None:
+        if isinstance(answer, Message | bytes):
+            slot.fill(answer)
+        else:
+            self._wait(slot, answer, held=False)
+
+    def _separate(self, slot: _Slot, separate: list[Separate]) -> None:
+        """Give each of several requests a slot of its own, where they had one together."""
+        at = self._slots.index(slot)
+        del self._slots[at]
+        for correlation_id, answer in reversed(separate):
+            own = _Slot(slot.api, correlation_id, slot.version)
+            self._slots.insert(at, own)
+            self._fill(own, answer)
 
     def _check_limit(self) -> None:
         # Those that wait for the writing at the end of this wake-up do not count: grouping them is

@@ -13,6 +13,7 @@ from barnabas.broker.authorization import (
     Principal,
     ResourceType,
 )
+from barnabas.broker.coordinators import Coordinators
 from barnabas.broker.preparation import Preparer
 
 if TYPE_CHECKING:
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
 
     from barnabas.broker.controller_runner import ControllerRunner
     from barnabas.broker.dynamic_config import DynamicConfig
+    from barnabas.broker.internal_topics import InternalTopics
     from barnabas.broker.producer_ids import ProducerIds
     from barnabas.broker.replicas import Replicas
-    from barnabas.clock import Clock
+    from barnabas.broker.shards import Shards
+    from barnabas.clock import Clock, Random
     from barnabas.cluster.image import BrokerImage, ClusterImage
     from barnabas.config import BrokerConfig
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.transactions import Transactions
     from barnabas.protocol.api import Api
     from barnabas.replication.fetch_session import FetchSessions
 
@@ -43,11 +48,14 @@ class Node:
         "config",
         "config_listeners",
         "controller",
+        "coordinators",
         "dynamic_config",
         "fetch_sessions",
         "image",
+        "internal_topics",
         "preparer",
         "producer_ids",
+        "random",
         "replicas",
     )
 
@@ -64,17 +72,30 @@ class Node:
         self.config_listeners: list[Callable[[BrokerConfig], None]] = []
         self.dynamic_config: DynamicConfig
         self.fetch_sessions: FetchSessions
+        self.internal_topics: InternalTopics
+        self.random: Random
         self.clock = clock
         self.replicas = replicas
         self.controller = controller
         self.image = image  # replaced, never changed, by each UpdateMetadata
         self.producer_ids = producer_ids
         self.preparer = Preparer()
+        self.coordinators = Coordinators(self)
         self._told: set[str] = set()
         self.broker_id = config.int("broker.id")
         self.authorizer = AllowAll()
         # Listener names for which nobody configured an address to advertise.
         self.auto_advertised: frozenset[str] = frozenset()
+
+    @property
+    def groups(self) -> Shards[Groups]:
+        """The group coordinator's partitions on this broker."""
+        return self.coordinators.groups
+
+    @property
+    def transactions(self) -> Shards[Transactions]:
+        """The transaction coordinator's partitions on this broker."""
+        return self.coordinators.transactions
 
     def tell_once(self, message: str, *arguments: object) -> None:
         """Log a warning that would be the same each time, the first time only."""

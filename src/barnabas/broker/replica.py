@@ -29,6 +29,7 @@ class Replica:
         "_is_dirty",
         "_next_ticket",
         "_parked",
+        "_stopped_by",
         "_unseen_bytes",
         "_waiting",
         "flush",
@@ -45,6 +46,7 @@ class Replica:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] | None = None
         self._next_ticket = 0  # keeps equal offsets apart in the heap, in order of arrival
         self._parked: dict[Watcher, None] | None = None
+        self._stopped_by: KafkaError | None = None
         self._unseen_bytes = 0  # appended, and not yet below the high watermark
         self.flush: asyncio.Task[None] | None = None
         """The one under way: what was appended since it began waits for the next."""
@@ -68,13 +70,30 @@ class Replica:
 
         It counts, and `records` may be forgotten, after `written`.
         """
-        if not self._is_dirty:
-            self._is_dirty = True
-            self._dirty.append(self)
+        self._will_write()
         result = self.log.append(records, self.partition.leader_epoch, now_ms)
         if not result.is_duplicate:
             self._unseen_bytes += result.size_bytes
         return result
+
+    def append_own(self, records: memoryview, now_ms: int) -> AppendResult:
+        """Stage a batch of this broker's coordinator; otherwise as `append`."""
+        self._will_write()
+        result = self.log.append_own(records, self.partition.leader_epoch, now_ms)
+        self._unseen_bytes += result.size_bytes
+        return result
+
+    def append_control(self, records: memoryview, now_ms: int) -> AppendResult:
+        """Stage a transaction's marker; otherwise as `append`."""
+        self._will_write()
+        result = self.log.append_control(records, self.partition.leader_epoch, now_ms)
+        self._unseen_bytes += result.size_bytes
+        return result
+
+    def _will_write(self) -> None:
+        if not self._is_dirty:
+            self._is_dirty = True
+            self._dirty.append(self)
 
     def write_staged(self) -> None:
         """Write what was staged. Raises OSError; the log has failed then."""
@@ -104,6 +123,9 @@ class Replica:
     def wait_for(self, offset: int) -> asyncio.Future[None]:
         """Done when the high watermark has reached `offset`; fails when leadership is lost."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._stopped_by is not None:
+            future.set_exception(self._stopped_by)
+            return future
         if self._waiting is None:
             self._waiting = []
         heapq.heappush(self._waiting, (offset, self._next_ticket, future))
@@ -119,9 +141,14 @@ class Replica:
         if self._parked is not None:
             self._parked.pop(watcher, None)
 
+    def leads(self) -> None:
+        """This broker leads the partition, in a new epoch."""
+        self._stopped_by = None
+        self.wake_watchers()
+
     def stopped(self, reason: KafkaError | None = None) -> None:
         """This broker no longer leads, hosts or can reach it: whoever waits must learn so."""
-        error = reason or NotLeaderOrFollower(
+        error = self._stopped_by = reason or NotLeaderOrFollower(
             f"{self.topic_partition} is no longer led by this broker"
         )
         waiting, self._waiting = self._waiting, None

@@ -19,7 +19,12 @@ from barnabas.clock import Clock
 from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.layout import uuid_text
 from barnabas.config import BrokerConfig
-from barnabas.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
+from barnabas.errors import (
+    KafkaError,
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    UnknownTopicOrPartition,
+)
 from barnabas.replication.partition import Partition
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.log import Log
@@ -29,6 +34,10 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 DirectoryFailed = Callable[[Path, Sequence[TopicPartition]], None]
+
+
+def _nobody(_: Replica) -> None:
+    """Nobody asked to be told."""
 
 
 class Replicas:
@@ -44,7 +53,10 @@ class Replicas:
         "_overrides",
         "_replicas",
         "_store",
+        "_write_soon",
         "on_directory_failed",
+        "on_leading",
+        "on_left",
         "preparing",
     )
 
@@ -61,6 +73,11 @@ class Replicas:
         self.preparing: set[str] = set()
         """Topics whose batches are more than looked at: see `storage.admission.prepare`."""
         self.on_directory_failed: DirectoryFailed | None = None
+        self.on_leading: Callable[[Replica], None] = _nobody
+        """Told of each replica that leads its partition from now on, in a new epoch."""
+        self.on_left: Callable[[Replica], None] = _nobody
+        """Told of each replica that leads or hosts its partition no longer."""
+        self._write_soon: asyncio.Handle | None = None
 
     def __len__(self) -> int:
         return len(self._replicas)
@@ -103,10 +120,11 @@ class Replicas:
                 # Before any append: an epoch starts at the log end that its leader found.
                 log.assign_leader_epoch(state.partition.leader_epoch)
                 partition.become_leader(state.partition, log.log_end_offset)
-                replica.wake_watchers()
+                replica.leads()
+                self.on_leading(replica)
             else:
                 partition.become_follower(state.partition)
-                replica.stopped()
+                self._left(replica)
 
     def apply_stop_replica(self, request: StopReplica) -> None:
         """Stop hosting the partitions, and delete their data if so told."""
@@ -114,11 +132,15 @@ class Replicas:
             replica = self._replicas.pop(topic_partition, None)
             self._offline.discard(topic_partition)
             if replica is not None:
-                replica.stopped()
+                self._left(replica)
             if topic_partition in self._foreign:
                 self._foreign.discard(topic_partition)
             elif request.delete and topic_partition in self._store.logs:
                 self._store.delete(topic_partition)
+
+    def _left(self, replica: Replica, reason: KafkaError | None = None) -> None:
+        self.on_left(replica)
+        replica.stopped(reason)
 
     def _try_to_host(self, state: PartitionState) -> Replica | None:
         name = state.topic_partition
@@ -227,6 +249,15 @@ class Replicas:
             elif replica.partition.is_leader:
                 replica.counted()
 
+    def write_soon(self) -> None:
+        """Have what was appended outside of a request written, before the loop waits again."""
+        if self._dirty and self._write_soon is None:
+            self._write_soon = asyncio.get_running_loop().call_soon(self._write_now)
+
+    def _write_now(self) -> None:
+        self._write_soon = None
+        self.write_staged()
+
     def start_flush(self, replica: Replica) -> None:
         """Force the log to disk in a thread; it counts for the high watermark when that is done."""
         if replica.flush is None:
@@ -271,7 +302,7 @@ class Replicas:
             lost = self._replicas.pop(name, None)
             self._offline.add(name)
             if lost is not None:
-                lost.stopped(KafkaStorageError(f"the log directory of {name} is offline"))
+                self._left(lost, KafkaStorageError(f"the log directory of {name} is offline"))
         if self.on_directory_failed is not None:
             self.on_directory_failed(directory, names)
 

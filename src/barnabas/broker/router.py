@@ -29,7 +29,7 @@ from barnabas.broker.context import Context, Node
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
-from barnabas.protocol.api import API_VERSIONS, APIS, PRODUCE, Api
+from barnabas.protocol.api import API_VERSIONS, APIS, OFFSET_COMMIT, PRODUCE, Api
 from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
 
@@ -117,7 +117,9 @@ class Router:
         if channel is None:
             channel = self._channels[connection] = self._open(connection)
         try:
-            self._dispatch(channel, frame)
+            repeated = channel.repeated
+            if repeated is None or not repeated.append(channel, frame):
+                self._dispatch(channel, frame)
         except BarnabasError as error:
             host, port = connection.peer_address
             _log.warning("connection from %s:%d closed: %s", host, port, error)
@@ -148,18 +150,33 @@ class Router:
         route = self._routes.get((header.api_key, version))
         if route is None:
             if header.api_key == API_VERSIONS.key and version > API_VERSIONS.max_version:
-                channel.answer(API_VERSIONS, header, 0, _api_versions_fallback())
+                fallback = _api_versions_fallback()
+                channel.answer(API_VERSIONS, header.correlation_id, 0, fallback)
                 return
             route = self._route(header)
         api = route.api
+        body = header.body
         if api is not PRODUCE:
+            # What is kept of it (a member's subscription) must not keep the receive buffer with it.
+            body = memoryview(bytes(body))
             if len(frame) > _MAX_CONTROL_BYTES:
                 raise CorruptData(f"{api.name} of {len(frame)} bytes; only Produce may be so large")
-            if self._node.replicas.has_staged:
+            if self._node.replicas.has_staged and api is not OFFSET_COMMIT:
                 self._node.replicas.write_staged()
-        request, _ = route.decode(header.body)
+        request, _ = route.decode(body)
         context = channel.context_for(api, version, header.client_id)
-        channel.answer(api, header, version, route.handle(context, request))
+        channel.answer(api, header.correlation_id, version, route.handle(context, request))
+        if api is PRODUCE:
+            self._learn(channel, context, frame, request)
+
+    def _learn(self, channel: Channel, context: Context, frame: memoryview, request: Any) -> None:
+        """The connection's next Produce request may repeat this one."""
+        from barnabas.broker.repeated_produce import RepeatedProduce  # with the first of them
+
+        repeated = channel.repeated
+        if repeated is None or not repeated.is_for(context):
+            repeated = channel.repeated = RepeatedProduce(context)
+        repeated.learn(frame, request)
 
     def _route(self, header: RequestHeader) -> Route:
         """Where a request of this API and version goes; UnsupportedVersion if nowhere."""

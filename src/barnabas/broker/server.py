@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.broker.acceptor import Acceptor
+from barnabas.broker.cleaning import Cleaning
 from barnabas.broker.connections import Connections
 from barnabas.broker.context import Node
 from barnabas.broker.controller_runner import ControllerRunner
 from barnabas.broker.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.internal_topics import InternalTopics
 from barnabas.broker.listeners import (
     Listener,
     advertised_endpoints,
@@ -66,6 +68,7 @@ class Server:
         self._metadata: EmbeddedStore | None = None
         self._controller: ControllerRunner | None = None
         self._housekeeping: Housekeeping | None = None
+        self._cleaning: Cleaning | None = None
         self._replicas: Replicas | None = None
         self._node: Node | None = None
         self._image = ClusterImage.empty()
@@ -134,6 +137,10 @@ class Server:
             ProducerIds(self._controller),
         )
         self._node.auto_advertised = automatic
+        self._node.random = self.random
+        self._node.internal_topics = InternalTopics(self._controller)
+        self._replicas.on_leading = self._node.coordinators.leading
+        self._replicas.on_left = self._node.coordinators.left
         self._node.fetch_sessions = FetchSessions(
             self.config.int("max.incremental.fetch.session.cache.slots"),
             lambda: self.random.below(_MAX_SESSION_ID) + 1,
@@ -168,6 +175,9 @@ class Server:
         )
         self.node.config_listeners.append(self._housekeeping.configure)
         self._housekeeping.start()
+        self._cleaning = Cleaning(self.config, self.clock, self._replicas, OsFiles())
+        self.node.config_listeners.append(self._cleaning.configure)
+        self._cleaning.start()
         for warning in self.config.warnings:
             _log.warning("%s", warning)
 
@@ -176,6 +186,8 @@ class Server:
         assert self._replicas is not None and self._node is not None
         if isinstance(request, UpdateMetadata):
             self._image = self._node.image = self._image.apply(request)
+            if request.removed_topics:
+                self._node.coordinators.topics_deleted(request.removed_topics)
         elif isinstance(request, LeaderAndIsr):
             self._replicas.apply_leader_and_isr(request)
         else:
@@ -204,6 +216,8 @@ class Server:
 
     async def stop(self) -> None:
         """A clean stop: the next start needs no recovery. Safe after a start that failed."""
+        if self._cleaning is not None:
+            await self._cleaning.stop()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
         for acceptor in self._acceptors:
@@ -215,6 +229,8 @@ class Server:
         await asyncio.sleep(0)  # lets the connections' own closing run before the logs go
         if self._is_dynamic:
             await self.node.dynamic_config.stop()
+        if self._node is not None:
+            self._node.coordinators.close()
         if self._controller is not None:
             await self._controller.stop()
         if self._logs is not None:

@@ -6,10 +6,28 @@ import sys
 
 from barnabas.client.errors import NoBrokersAvailable
 from barnabas.errors import (
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
     InvalidReplicationFactor,
     KafkaError,
+    NonEmptyGroup,
     TopicAlreadyExists,
+    TransactionalIdNotFound,
     UnknownTopicOrPartition,
+)
+
+_ADVICE: tuple[tuple[type[Exception], str], ...] = (
+    (NoBrokersAvailable, "is --bootstrap-server right? `barnabas server start` runs a broker"),
+    (
+        UnknownTopicOrPartition,
+        "`barnabas topics list` shows what there is, `barnabas topics create` makes one",
+    ),
+    (TopicAlreadyExists, "--if-not-exists accepts that"),
+    (InvalidReplicationFactor, "a topic cannot have more replicas than there are brokers"),
+    (GroupIdNotFound, "`barnabas groups list` shows what there is"),
+    (NonEmptyGroup, "stop its members first: `barnabas groups describe --members` shows them"),
+    (GroupSubscribedToTopic, "stop the members that read it first"),
+    (TransactionalIdNotFound, "`barnabas transactions list` shows what there is"),
 )
 
 
@@ -36,12 +54,4 @@ def explain(error: Exception) -> str:
 
 
 def _advice(error: Exception) -> str:
-    if isinstance(error, NoBrokersAvailable):
-        return "is --bootstrap-server right? `barnabas server start` runs a broker"
-    if isinstance(error, UnknownTopicOrPartition):
-        return "`barnabas topics list` shows what there is, `barnabas topics create` makes one"
-    if isinstance(error, TopicAlreadyExists):
-        return "--if-not-exists accepts that"
-    if isinstance(error, InvalidReplicationFactor):
-        return "a topic cannot have more replicas than there are brokers"
-    return ""
+    return next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")

@@ -17,21 +17,13 @@ from barnabas.cli.options import (
     run_client,
     topic_name,
 )
+from barnabas.cli.start import Start, Subscribed, beginning, give_back, go_to, start_of
 from barnabas.client.consumer import Consumer
-from barnabas.client.errors import UnknownPartition
-from barnabas.clock import SystemClock
+from barnabas.clock import SystemClock, SystemRandom
 from barnabas.errors import ConfigError
-from barnabas.types import TopicPartition
 
 _POLL_MS = 1_000
-
-
-class Start(NamedTuple):
-    """Which partitions, and where to begin."""
-
-    topic: str
-    partitions: tuple[int, ...]  # none: all
-    offset: str | int  # earliest, latest, or a number; negative: that many before the end
+_OWN_GROUPS = 100_000
 
 
 class Limits(NamedTuple):
@@ -41,7 +33,13 @@ class Limits(NamedTuple):
 
 @click.command()
 @topic_name
-@click.option("--from-beginning", is_flag=True, help="Also what is there already.")
+@click.option("--include", metavar="REGEX", help="The topics whose whole name it matches, instead.")
+@click.option("--group", metavar="NAME", help="Share the topic with this group, and commit.")
+@click.option(
+    "--from-beginning",
+    is_flag=True,
+    help="Also what is there already; in a group, where it has committed nothing.",
+)
 @click.option(
     "--partition", "partitions", type=int, multiple=True, metavar="N", help="Only this; repeatable."
 )
@@ -52,14 +50,17 @@ class Limits(NamedTuple):
 )
 @click.option("--max-messages", type=click.IntRange(0), metavar="N", help="End after so many.")
 @click.option(
-    "--timeout-ms", type=click.IntRange(0), metavar="MS", help="End when nothing comes for so long."
+    "--timeout-ms",
+    type=click.IntRange(0),
+    metavar="MS",
+    help="End when nothing comes for so long; joining a group is silence, too.",
 )
 @click.option(
     "--format",
     "template",
-    metavar="TEMPLATE|NAMES",
+    metavar="TEMPLATE|NAMES|offsets|groups",
     help="What to print of a record: a template with {key} {value} {headers} {timestamp} {offset} "
-    "{partition} {topic}, or names: key,value.",
+    "{partition} {topic}, or names: key,value; of __consumer_offsets: offsets, groups.",
 )
 @click.option(
     "--isolation-level",
@@ -79,6 +80,8 @@ class Limits(NamedTuple):
 def consume(  # noqa: PLR0913  (a command's parameters are its options)
     topic_argument: str | None,
     topic_option: str | None,
+    include: str | None,
+    group: str | None,
     from_beginning: bool,
     partitions: tuple[int, ...],
     offset: str | None,
@@ -92,31 +95,34 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 ) -> int:
     """Print the records of a topic until Ctrl-C.
 
-    Without --from-beginning or --offset only what comes from now on.
+    Without --from-beginning or --offset only what comes from now on. Without --group all
+    partitions are read and nothing is committed; with it the group's members share them, and each
+    goes on behind what was committed. What was not printed is not committed.
 
     \b
     Examples:
       barnabas consume test --from-beginning
       barnabas consume test --from-beginning --max-messages 10 --json
+      barnabas consume test --group readers --from-beginning
       barnabas consume test --partition 0 --offset -5 --timeout-ms 1000
       barnabas consume test --format '{partition}@{offset} {key}={value}'
       barnabas consume test --from-beginning --format timestamp,key,value | sort
+      barnabas consume __consumer_offsets --partition 6 --offset earliest --format offsets
     """
-    start = Start(
-        one_topic(topic_argument, topic_option), partitions, _offset(offset, from_beginning)
+    topic = _topic(topic_argument, topic_option, include)
+    options = _options(isolation_level, from_beginning, properties)
+    group = options.get("group_id") if group is None else group
+    if group is None and include is not None:
+        # A group of nobody else's that commits nothing (UX-2): only groups find new topics.
+        group = f"console-consumer-{SystemRandom().below(_OWN_GROUPS)}"
+        options["enable_auto_commit"] = False
+    if group is not None:
+        options["group_id"] = group
+    start = start_of(
+        topic, include, group, partitions, beginning(offset, from_beginning, partitions)
     )
-    if offset is not None and not partitions:
-        raise click.UsageError("--offset needs --partition: offsets belong to partitions")
     try:
         layout = _layout(template, as_json)
-        options: dict[str, Any] = {
-            "isolation_level": isolation_level,
-            # A mistyped name shall not make a topic.
-            "allow_auto_create_topics": False,
-            "max_poll_records": 5_000,
-            **key_values(properties, "--consumer-property"),
-        }
-        options = {name.replace(".", "_"): value for name, value in options.items()}
         consumer = Consumer(servers, **options)
     except (BadFormat, ConfigError) as error:
         raise click.UsageError(str(error)) from error
@@ -147,10 +153,12 @@ class Printer:
         self._output.flush()
 
 
-async def _print_all(consumer: Consumer, start: Start, limits: Limits, printer: Printer) -> None:
+async def _print_all(
+    consumer: Consumer, start: Start | Subscribed, limits: Limits, printer: Printer
+) -> None:
     clock = SystemClock()
     async with consumer:
-        await _go_to(consumer, start)
+        await go_to(consumer, start)
         heard_ms = clock.now_ms()
         while limits.max_messages is None or printer.count < limits.max_messages:
             wait_ms = _POLL_MS
@@ -161,47 +169,40 @@ async def _print_all(consumer: Consumer, start: Start, limits: Limits, printer: 
             records = await consumer.poll(wait_ms)
             if records:
                 heard_ms = clock.now_ms()
+            wanted = records
             if limits.max_messages is not None:
-                records = records[: limits.max_messages - printer.count]
-            printer.show(records)
-            printer.flush()
+                wanted = records[: limits.max_messages - printer.count]
+            try:
+                printer.show(wanted)
+                printer.flush()
+            except BaseException:
+                give_back(consumer, records)
+                raise
+            give_back(consumer, records[len(wanted) :])
 
 
-async def _go_to(consumer: Consumer, start: Start) -> None:
-    """Assign the partitions and find where to begin."""
-    existing = await consumer.partitions_for(start.topic)
-    for number in start.partitions:
-        if number not in existing:
-            raise UnknownPartition(
-                f"topic {start.topic!r} has partitions 0 to {len(existing) - 1}, not {number}"
-            )
-    names = [TopicPartition(start.topic, number) for number in start.partitions or existing]
-    consumer.assign(names)
-    if start.offset == "earliest":
-        await consumer.seek_to_beginning()
-    elif start.offset == "latest":
-        await consumer.seek_to_end()
-    elif isinstance(start.offset, int) and start.offset >= 0:
-        for name in names:
-            consumer.seek(name, start.offset)
-    elif isinstance(start.offset, int):
-        begins = await consumer.beginning_offsets(names)
-        ends = await consumer.end_offsets(names)
-        for name in names:
-            consumer.seek(name, max(begins[name], ends[name] + start.offset))
+def _topic(argument: str | None, option: str | None, include: str | None) -> str | None:
+    """The one topic, or none beside --include. Raises UsageError."""
+    if include is None:
+        return one_topic(argument, option)
+    if argument or option:
+        raise click.UsageError("--include and a topic contradict each other")
+    return None
 
 
-def _offset(text: str | None, from_beginning: bool) -> str | int:
-    """What --offset and --from-beginning mean. Raises UsageError."""
-    if text is None:
-        return "earliest" if from_beginning else "latest"
-    if from_beginning:
-        raise click.UsageError("--from-beginning and --offset contradict each other")
-    if text in ("earliest", "latest"):
-        return text
-    if text.removeprefix("-").isdecimal():
-        return int(text)
-    raise click.UsageError(f"--offset {text}: not a number, earliest or latest")
+def _options(
+    isolation_level: str, from_beginning: bool, properties: tuple[str, ...]
+) -> dict[str, Any]:
+    """The consumer's options; what --consumer-property says goes before. Raises UsageError."""
+    given = key_values(properties, "--consumer-property")
+    return {
+        "isolation_level": isolation_level,
+        # A mistyped name shall not make a topic.
+        "allow_auto_create_topics": False,
+        "max_poll_records": 5_000,
+        "auto_offset_reset": "earliest" if from_beginning else "latest",
+        **{name.replace(".", "_"): value for name, value in given.items()},
+    }
 
 
 def _layout(template: str | None, as_json: bool) -> Layout:

@@ -31,8 +31,8 @@ from barnabas.cli.dump_verify import (
     verify_time_index,
 )
 from barnabas.cli.internal_lines import show_group_record, show_transaction_record
-from barnabas.cli.internal_records import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.errors import CorruptData
 from barnabas.storage.epochs import FILE_NAME as LEADER_EPOCHS
 

@@ -11,10 +11,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
-from barnabas.cli.internal_records import (
-    CONSUMER_PROTOCOL,
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
+from barnabas.coordinator.records import (
     GroupMetadataValue,
     InternalRecord,
     MemberMetadata,
@@ -22,11 +19,16 @@ from barnabas.cli.internal_records import (
     TransactionStatus,
     TransactionValue,
     UnknownRecordType,
-    decode_consumer_protocol,
     decode_group_record,
     decode_transaction_record,
 )
 from barnabas.errors import CorruptData
+from barnabas.protocol.consumer_protocol import (
+    CONSUMER_PROTOCOL,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    decode_consumer_protocol,
+)
 from barnabas.protocol.message import Message
 from barnabas.records.record import Record
 

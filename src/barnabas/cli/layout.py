@@ -3,6 +3,7 @@ r"""How `consume` shows a record: a template, a list of names, or JSON. Pure.
     {key}={value}\n?    a template; the names in braces are filled in, \t and \n are what they name
     key,value           names alone: the fields with tabs between them
     JSON                one object a line
+    offsets, groups     records of __consumer_offsets as Kafka's own tools show them
 
 Keys and values are written as the bytes they are; null is the word null, as Kafka's tool has it.
 """
@@ -16,9 +17,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from barnabas.cli.offsets_line import group_line, offset_line
 from barnabas.cli.options import unescaped
 from barnabas.client.fetched import ConsumerRecord
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, CorruptData
 
 Layout = Callable[[ConsumerRecord], bytes]
 """A record as the line to print, its end included."""
@@ -48,6 +50,10 @@ _FIELDS: Mapping[str, Layout] = MappingProxyType(
     }
 )
 
+_Line = Callable[[bytes | None, bytes | None], str | None]
+
+_LINES: Mapping[str, _Line] = MappingProxyType({"offsets": offset_line, "groups": group_line})
+
 
 def value_layout(record: ConsumerRecord) -> bytes:
     """The value alone: what is shown without any option."""
@@ -55,7 +61,9 @@ def value_layout(record: ConsumerRecord) -> bytes:
 
 
 def template_layout(text: str) -> Layout:
-    """The layout of a template or of a list of names. Raises BadFormat."""
+    """The layout of a template, of a list of names, or of an internal topic. Raises BadFormat."""
+    if text in _LINES:
+        return _internal_layout(_LINES[text])
     if "{" not in text:
         names = [name.strip() for name in text.split(",")]
         return _joined([piece for name in names for piece in (b"\t", _field(name))][1:])
@@ -84,6 +92,19 @@ def json_layout(record: ConsumerRecord) -> bytes:
         ).encode("utf-8", "surrogatepass")
         + b"\n"
     )
+
+
+def _internal_layout(show: _Line) -> Layout:
+    """Nothing at all for records that are of another kind."""
+
+    def layout(record: ConsumerRecord) -> bytes:
+        try:
+            line = show(record.key, record.value)
+        except CorruptData as error:
+            line = f"Error at offset {record.offset}, skipping. {error}"
+        return b"" if line is None else line.encode() + b"\n"
+
+    return layout
 
 
 def _field(name: str) -> Layout:

@@ -26,6 +26,10 @@ bootstrap_server = click.option(
     help="Brokers to ask first; one that answers is enough.",
 )
 
+INT32 = click.IntRange(0, 2**31 - 1)
+INT64 = click.IntRange(0, 2**63 - 1)
+"""Numbers that Kafka's protocol has room for: partitions, brokers, epochs | offsets, ids, ms."""
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

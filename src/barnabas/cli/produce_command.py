@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -52,6 +52,15 @@ class Tally:
         )
 
 
+class Sending(NamedTuple):
+    """What is sent, by whom, and how."""
+
+    producer: Producer
+    source: Input
+    line_format: LineFormat
+    in_transaction: bool
+
+
 @click.command()
 @topic_name
 @click.option(
@@ -76,6 +85,11 @@ class Tally:
     "--acks", type=click.Choice(("all", "-1", "0", "1")), default="all", show_default=True
 )
 @click.option(
+    "--transactional-id",
+    metavar="ID",
+    help="All of it or nothing: one transaction, within transaction.timeout.ms (60000).",
+)
+@click.option(
     "--producer-property",
     "properties",
     multiple=True,
@@ -94,6 +108,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
     partition: int | None,
     compression_type: str,
     acks: str,
+    transactional_id: str | None,
     properties: tuple[str, ...],
     quiet: bool,
     servers: str,
@@ -106,6 +121,7 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas produce test --file access.log --compression-type zstd
       printf 'k1:v1\\nk2:v2\\n' | barnabas produce --topic test --key-separator :
       barnabas produce test --header source=cli < lines.txt
+      barnabas produce test --transactional-id nightly --file lines.txt
       printf 'h:1,i:2\\tv\\n' | barnabas produce test --headers-separator '\\t'
     """
     topic = one_topic(topic_argument, topic_option)
@@ -124,18 +140,22 @@ def produce(  # noqa: PLR0913  (a command's parameters are its options)
             "batch_size": 65_536,
             "acks": acks,
             "compression_type": compression_type,
+            **({} if transactional_id is None else {"transactional_id": transactional_id}),
             **key_values(properties, "--producer-property"),
         }
         options = {name.replace(".", "_"): value for name, value in options.items()}
+        in_transaction = bool(options.get("transactional_id"))
         producer = Producer(servers, **options)
     except (BadLine, ConfigError) as error:
         raise click.UsageError(str(error)) from error
     with Input(path) as source:
-        return _produce(producer, source, line_format, quiet)
+        sending = Sending(producer, source, line_format, in_transaction)
+        return _produce(sending, quiet)
 
 
-def _produce(producer: Producer, source: Input, line_format: LineFormat, quiet: bool) -> int:
+def _produce(sending: Sending, quiet: bool) -> int:
     """Send it all and say what became of it; the exit code."""
+    source = sending.source
     tally = Tally()
     clock = SystemClock()
     began_ms = clock.now_ms()
@@ -144,29 +164,36 @@ def _produce(producer: Producer, source: Input, line_format: LineFormat, quiet: 
     problem: str | None = None
     try:
         with Progress(source.size_bytes, wanted=not quiet and not source.is_terminal) as progress:
-            run_client(_send_all(producer, source, line_format, tally, progress))
+            run_client(_send_all(sending, tally, progress))
     except BarnabasError as error:
         problem = explain(error)
     except KeyboardInterrupt:
         problem = "interrupted"
-    if tally.failed:
+    if problem is not None and sending.in_transaction:
+        problem = f"nothing of it is committed: {problem}"
+    elif tally.failed:
         assert tally.first_error is not None
         problem = f"{tally.failed:,} records were not acknowledged: {explain(tally.first_error)}"
     if not quiet:
-        click.echo(tally.summary(line_format.topic, clock.now_ms() - began_ms), err=True)
+        click.echo(tally.summary(sending.line_format.topic, clock.now_ms() - began_ms), err=True)
     if problem is not None:
         complain("barnabas produce", problem)
         return EXIT_FAILURE
     return EXIT_OK
 
 
-async def _send_all(
-    producer: Producer, source: Input, line_format: LineFormat, tally: Tally, progress: Progress
-) -> None:
-    """Every line up to the end, or to one that is wrong; what was accepted is seen through."""
+async def _send_all(sending: Sending, tally: Tally, progress: Progress) -> None:
+    """Every line up to the end, or to one that is wrong; what was accepted is seen through.
+
+    In a transaction all of it: whatever ends this early has the producer abort it at its close.
+    """
+    producer, source, line_format, in_transaction = sending
     splitter = LineSplitter()
     number = 0
     async with producer:
+        if in_transaction:
+            await producer.init_transactions()
+            producer.begin_transaction()
         while True:
             block = await source.read()
             for line in splitter.lines(block) if block else splitter.last():
@@ -177,7 +204,9 @@ async def _send_all(
             tally.read_bytes += len(block)
             progress.advance(len(block), tally.delivered)
             if not block:
-                return
+                break
+        if in_transaction:
+            await producer.commit_transaction()
 
 
 def _separator(text: str | None, option: str) -> bytes | None:

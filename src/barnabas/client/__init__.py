@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from barnabas.client.admin import Admin, ConfigOperation, ConfigResource, NewTopic
     from barnabas.client.batch import ProducerRecord
+    from barnabas.client.committed import GroupMetadata, OffsetAndMetadata
     from barnabas.client.consumer import Consumer
     from barnabas.client.delivery import RecordMetadata
     from barnabas.client.fetched import ConsumerRecord
     from barnabas.client.offsets import OffsetAndTimestamp
     from barnabas.client.producer import Producer
+    from barnabas.client.subscription import RebalanceListener
     from barnabas.client.sync import SyncAdmin, SyncConsumer, SyncProducer
     from barnabas.types import TopicPartition
 
@@ -28,10 +30,13 @@ __all__ = [
     "ConfigResource",
     "Consumer",
     "ConsumerRecord",
+    "GroupMetadata",
     "NewTopic",
+    "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "Producer",
     "ProducerRecord",
+    "RebalanceListener",
     "RecordMetadata",
     "SyncAdmin",
     "SyncConsumer",
@@ -46,10 +51,13 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "ConfigResource": "barnabas.client.admin",
         "Consumer": "barnabas.client.consumer",
         "ConsumerRecord": "barnabas.client.fetched",
+        "GroupMetadata": "barnabas.client.committed",
         "NewTopic": "barnabas.client.admin",
+        "OffsetAndMetadata": "barnabas.client.committed",
         "OffsetAndTimestamp": "barnabas.client.offsets",
         "Producer": "barnabas.client.producer",
         "ProducerRecord": "barnabas.client.batch",
+        "RebalanceListener": "barnabas.client.subscription",
         "RecordMetadata": "barnabas.client.delivery",
         "SyncAdmin": "barnabas.client.sync",
         "SyncConsumer": "barnabas.client.sync",

@@ -48,6 +48,7 @@ class Accumulator:
         self.producer_id = -1
         self.producer_epoch = -1
         self.needs_producer_id = config.enable_idempotence
+        self.is_transactional = bool(config.transactional_id)
 
     # ---- in ----
 
@@ -155,10 +156,12 @@ class Accumulator:
             error, OutOfOrderSequenceNumber | UnknownProducerId | InvalidProducerEpoch
         ):
             # Behind an older batch that must go again or was refused this is what the broker has to
-            # say. Else it means that the broker's memory and ours differ: a new identity.
+            # say. Else it means that the broker's memory and ours differ: a new identity; which a
+            # transaction cannot change on its way, so that this is its end.
             moved_up = batch.sent_sequence != batch.base_sequence
             if not moved_up and queue.is_first_unacknowledged(batch):
                 self.needs_producer_id = True
+                return not self.is_transactional
             return True
         return isinstance(error, KafkaError) and error.retriable
 

@@ -1,4 +1,4 @@
-"""Topics and configs, asked of the cluster or changed in it.
+"""Topics, configs, groups and transactions, asked of the cluster or changed in it.
 
     async with Admin("localhost:9092") as admin:
         await admin.create_topics([NewTopic("test", num_partitions=3)])
@@ -10,6 +10,7 @@ which the first attempt created may be reported as TopicAlreadyExists.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Unpack, overload
 
@@ -31,12 +32,22 @@ from barnabas.client.configs import (
     Configs,
     ConfigSynonym,
 )
+from barnabas.client.coordinator import GROUP, TRANSACTION, Coordinators
 from barnabas.client.errors import check
+from barnabas.client.group_admin import GroupAdmin
+from barnabas.client.offsets import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    OffsetAndTimestamp,
+    OffsetFinder,
+)
+from barnabas.client.transaction_admin import TransactionAdmin
 from barnabas.client.view import ClusterView, PartitionView
 from barnabas.errors import NotController, error_for_code
 from barnabas.protocol.api import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
+    DELETE_RECORDS,
     DELETE_TOPICS,
     DESCRIBE_CLUSTER,
     DESCRIBE_LOG_DIRS,
@@ -54,6 +65,12 @@ from barnabas.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
+)
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.describe_cluster import (
@@ -139,7 +156,7 @@ class LogDirDescription(NamedTuple):
     usable_bytes: int
 
 
-class Admin:
+class Admin(GroupAdmin, TransactionAdmin):
     """Options are those of every client (see `ClientOptions`)."""
 
     def __init__(
@@ -152,6 +169,8 @@ class Admin:
         self._config, _ = configure(ClientConfig, options)
         self._cluster = Cluster(bootstrap_servers, self._config, seams or system_seams())
         self._configs = Configs(self._cluster)
+        self._groups = Coordinators(self._cluster, GROUP)
+        self._transactions = Coordinators(self._cluster, TRANSACTION)
 
     async def start(self) -> None:
         """Connect. Raises NoBrokersAvailable."""
@@ -280,6 +299,48 @@ class Admin:
             )
             for _, topic in sorted(view.topics.items())
         ]
+
+    # ---- records ----
+
+    async def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """Of each partition the first offset whose record is not older than a time (ms).
+
+        Or LATEST, EARLIEST, MAX_TIMESTAMP of `client.offsets`. `read_committed`: the end is the
+        last stable offset. Offset -1: all records are older. Raises the first KafkaError.
+        """
+        finder = OffsetFinder(self._cluster, READ_COMMITTED if read_committed else READ_UNCOMMITTED)
+        return await finder.find(timestamps, self._config.default_api_timeout_ms)
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Delete what is in front of each offset (-1: everything); where each log begins then.
+
+        Raises the first KafkaError: OffsetOutOfRange, PolicyViolation for a compacted topic.
+        """
+        return {
+            name: await self._cluster.persist(
+                partial(self._delete_records, name, offset), self._config.default_api_timeout_ms
+            )
+            for name, offset in offsets.items()
+        }
+
+    async def _delete_records(self, name: TopicPartition, offset: int) -> int:
+        partition = DeleteRecordsPartition(partition_index=name.partition, offset=offset)
+        answer = await self._cluster.call(
+            await self._leader(name),
+            DELETE_RECORDS,
+            DeleteRecordsRequest(
+                topics=[DeleteRecordsTopic(name=name.topic, partitions=[partition])],
+                timeout_ms=self._config.request_timeout_ms,
+            ),
+            DeleteRecordsResponse,
+        )
+        ((result,),) = (topic.partitions for topic in answer.topics)
+        check(result.error_code, f"deleting records of {name}")
+        return result.low_watermark
 
     # ---- configs ----
 

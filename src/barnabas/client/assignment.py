@@ -69,7 +69,7 @@ class AssignedPartition:
     def describe(self, chunk: Chunk) -> FetchedBytes:
         """A chunk as bytes, beside what the broker said of the partition."""
         return FetchedBytes(
-            records=bytes(chunk.records),
+            records=chunk.records,
             high_watermark=self.high_watermark,
             log_start_offset=self.log_start_offset,
             last_stable_offset=self.last_stable_offset,

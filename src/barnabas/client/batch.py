@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
 from barnabas.errors import BarnabasError
-from barnabas.records.batch import HEADER_BYTES, read_header, seal
+from barnabas.records.batch import HEADER_BYTES, TRANSACTIONAL, read_header, seal
 from barnabas.records.record import BatchBuilder, Headers
 from barnabas.types import TopicPartition
 
@@ -89,7 +89,9 @@ class ProducerBatch:
         self.record_count = index + 1
         return index
 
-    def encode(self, producer_id: int, producer_epoch: int) -> bytes:
+    def encode(
+        self, producer_id: int, producer_epoch: int, *, is_transactional: bool = False
+    ) -> bytes:
         """The bytes to send, under the sequence assigned by now.
 
         Records are encoded (and compressed) once. Another attempt sends the same bytes; only a
@@ -102,6 +104,7 @@ class ProducerBatch:
         if self.base_sequence >= 0:
             header = read_header(self.encoded)
             owned = header._replace(
+                attributes=header.attributes | (TRANSACTIONAL if is_transactional else 0),
                 producer_id=producer_id,
                 producer_epoch=producer_epoch,
                 base_sequence=self.base_sequence,

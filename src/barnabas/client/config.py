@@ -49,6 +49,8 @@ class ProducerConfig(NamedTuple):
     retries: int = _INT_MAX
     partitioner: str | ChoosePartition = "sticky"
     allow_auto_create_topics: bool = True
+    transactional_id: str = ""  # "": no transactions
+    transaction_timeout_ms: int = 60_000
 
 
 class ConsumerConfig(NamedTuple):
@@ -62,6 +64,15 @@ class ConsumerConfig(NamedTuple):
     check_crcs: bool = True
     client_rack: str = ""
     allow_auto_create_topics: bool = True
+    group_id: str = ""  # "": no group
+    group_instance_id: str = ""  # "": a dynamic member
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    partition_assignment_strategy: str = "range,cooperative-sticky"  # the first that all know
+    enable_auto_commit: bool = True  # of consumers in a group
+    auto_commit_interval_ms: int = 5_000
+    exclude_internal_topics: bool = True  # from subscriptions by pattern
 
 
 class ClientOptions(TypedDict, total=False):
@@ -90,6 +101,8 @@ class ProducerOptions(ClientOptions, total=False):
     retries: int
     partitioner: str | ChoosePartition
     allow_auto_create_topics: bool
+    transactional_id: str
+    transaction_timeout_ms: int
 
 
 class ConsumerOptions(ClientOptions, total=False):
@@ -103,6 +116,15 @@ class ConsumerOptions(ClientOptions, total=False):
     check_crcs: bool
     client_rack: str
     allow_auto_create_topics: bool
+    group_id: str
+    group_instance_id: str
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    partition_assignment_strategy: str | Sequence[str]
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    exclude_internal_topics: bool
 
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -116,6 +138,10 @@ _LEAST: Mapping[str, int] = {
     "max_in_flight_requests_per_connection": 1,
     "max_poll_records": 1,
     "max_block_ms": 0,
+    "heartbeat_interval_ms": 1,
+    "max_poll_interval_ms": 1,
+    "session_timeout_ms": 1,
+    "transaction_timeout_ms": 1,
 }
 
 C = TypeVar("C", ClientConfig, ProducerConfig, ConsumerConfig)
@@ -137,6 +163,8 @@ def configure(own: type[C], options: Mapping[str, Any]) -> tuple[ClientConfig, C
     config = own(**rest)
     if isinstance(config, ProducerConfig):
         config = _settle_producer(config, rest)
+    if isinstance(config, ConsumerConfig):
+        config = _settle_consumer(config, rest)
     return ClientConfig(**common), config
 
 
@@ -166,6 +194,8 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     if name == "partitioner" and callable(value):
         return value
     kafka_name = name.replace("_", ".")
+    if name == "partition_assignment_strategy" and isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
     converted = _converted(value, default)
     if converted is None:
         kind = {bool: "true or false", int: "a whole number", str: "text"}[type(default)]
@@ -205,6 +235,11 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
     elif config.max_in_flight_requests_per_connection > 5:
         in_flight = config.max_in_flight_requests_per_connection
         conflict = f"max.in.flight.requests.per.connection={in_flight}"
+    if config.transactional_id and (conflict or not config.enable_idempotence):
+        raise ConfigError(
+            "transactional.id needs idempotence, which conflicts with "
+            + (conflict or "enable.idempotence=false")
+        )
     if not config.enable_idempotence or conflict is None:
         return config
     if "enable_idempotence" in explicit:
@@ -214,6 +249,22 @@ def _settle_producer(config: ProducerConfig, explicit: Mapping[str, Any]) -> Pro
         )
     _log.info("enable.idempotence is off, since %s was set", conflict)
     return config._replace(enable_idempotence=False)
+
+
+def _settle_consumer(config: ConsumerConfig, explicit: Mapping[str, Any]) -> ConsumerConfig:
+    """What only makes sense in a group, and what must fit together there."""
+    if not config.group_id:
+        for name in ("enable_auto_commit", "group_instance_id"):
+            if explicit.get(name):
+                kafka_name = name.replace("_", ".")
+                raise ConfigError(f"{kafka_name} is for consumers in a group: set group.id")
+        return config._replace(enable_auto_commit=False)
+    if config.heartbeat_interval_ms >= config.session_timeout_ms:
+        raise ConfigError(
+            f"heartbeat.interval.ms: {config.heartbeat_interval_ms} is not less than "
+            f"session.timeout.ms, {config.session_timeout_ms}: a third of it is usual"
+        )
+    return config
 
 
 def _unknown(name: str, known: Sequence[str]) -> ConfigError:

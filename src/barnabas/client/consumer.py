@@ -1,18 +1,20 @@
-"""The consumer by assignment: whoever reads says which partitions, and from where.
+"""The consumer: reads partitions that it names (`assign`) or that its group gives it (`subscribe`).
 
-    async with Consumer("localhost:9092", auto_offset_reset="earliest") as consumer:
-        consumer.assign([TopicPartition("test", 0)])
+    async with Consumer("localhost:9092", group_id="readers") as consumer:
+        consumer.subscribe(["test"])
         records = await consumer.poll(1_000)
 
-Records of a partition come in order, each once, from its position on. Used by one task at a time.
+Records of a partition come in order, each once, from its position on: the one that the group has
+committed, if there is a group, else where `auto.offset.reset` says. Used by one task at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from barnabas.client.assignment import AssignedPartition, Assignment, Reading
 from barnabas.client.channel import Seams, system_seams
@@ -29,9 +31,20 @@ from barnabas.client.offsets import (
     OffsetAndTimestamp,
     OffsetFinder,
 )
+from barnabas.errors import InvalidGroupId
 from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.commits import Commits, Offsets, WhenCommitted
+    from barnabas.client.committed import GroupMetadata, OffsetAndMetadata
+    from barnabas.client.group import Group
+    from barnabas.client.subscription import RebalanceListener
+
+T = TypeVar("T")
+
+_COMMITTED = "committed"  # where to begin: at the group's offset, else by auto.offset.reset
 
 
 class Consumer:
@@ -49,7 +62,9 @@ class Consumer:
         self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
         self._clock = self._cluster.seams.clock
         self._api_timeout_ms = common.default_api_timeout_ms
-        self._assignment = Assignment(self._config.auto_offset_reset)
+        self._assignment = Assignment(
+            _COMMITTED if self._config.group_id else self._config.auto_offset_reset
+        )
         self._fetcher = Fetcher(self._cluster, self._config, self._assignment)
         committed = self._config.isolation_level == "read_committed"
         self._offsets = OffsetFinder(
@@ -57,6 +72,23 @@ class Consumer:
         )
         self._locating: asyncio.Task[None] | None = None
         self._reading: Reading | None = None  # the chunk that the last poll did not exhaust
+        self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
+        self._commits: Commits | None = None
+        self._group: Group | None = None
+        if self._config.group_id:
+            self._make_group()
+
+    def _make_group(self) -> None:
+        # Imported only here: readers without a group, as Spark's are, start without this.
+        from barnabas.client.commits import Commits
+        from barnabas.client.coordinator import GROUP, Coordinators
+        from barnabas.client.group import Group
+
+        coordinators = Coordinators(self._cluster, GROUP)
+        self._commits = Commits(self._cluster, self._config, coordinators, self._assignment)
+        self._group = Group(
+            self._cluster, self._config, coordinators, self._assignment, self._commits, self._wake
+        )
 
     # ---- life ----
 
@@ -65,11 +97,20 @@ class Consumer:
         await self._cluster.start()
 
     async def close(self) -> None:
-        if self._locating is not None:
-            self._locating.cancel()
-            await asyncio.gather(self._locating, return_exceptions=True)
-        await self._fetcher.close()
-        await self._cluster.close()
+        """Commit (with `enable.auto.commit`), leave the group, disconnect.
+
+        A static member does not leave: it may be back within `session.timeout.ms`.
+        """
+        try:
+            await self._let_go("the consumer was closed")
+        finally:
+            if self._locating is not None:
+                self._locating.cancel()
+                await asyncio.gather(self._locating, return_exceptions=True)
+            if self._commits is not None:
+                await self._commits.close()
+            await self._fetcher.close()
+            await self._cluster.close()
 
     async def __aenter__(self) -> Consumer:
         await self.start()
@@ -85,9 +126,43 @@ class Consumer:
 
     # ---- what to read ----
 
+    def subscribe(
+        self,
+        topics: Iterable[str] | re.Pattern[str],
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Share these topics with the other members of the group, from the next `poll` on.
+
+        Names, or a compiled pattern that has to match a whole name: topics that come later are
+        found within `metadata.max.age.ms`. Replaces the last subscription. Raises InvalidGroupId
+        without a `group.id`, ValueError beside `assign`.
+        """
+        from barnabas.client.subscription import Subscription
+
+        group = self._required_group()
+        if len(self._assignment) and not group.is_subscribed:
+            raise ValueError("partitions are assigned by hand: unsubscribe() first")
+        exclude = self._config.exclude_internal_topics
+        group.subscribe(Subscription(topics, listener, exclude_internal=exclude))
+
+    async def unsubscribe(self) -> None:
+        """Leave the group, as `close` does, and read nothing, whoever assigned it."""
+        await self._let_go("the consumer unsubscribed")
+        self._assignment.replace([])
+
+    def subscription(self) -> list[str]:
+        """The topics subscribed to; of a pattern those that it matches as far as is known."""
+        return list(self._group.names()) if self._group is not None else []
+
     def assign(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions from now on; those assigned before keep their positions."""
+        """Read these partitions from now on; those assigned before keep their positions.
+
+        Without regard to other readers: a `group.id` only says whose offsets to begin at and to
+        commit. Raises ValueError beside `subscribe`.
+        """
         names = [TopicPartition(*name) for name in topic_partitions]
+        if self._group is not None and self._group.is_subscribed:
+            raise ValueError("this consumer is subscribed: unsubscribe() first")
         self._assignment.replace(names)
         self._cluster.metadata.track(topic for topic, _ in names)
 
@@ -129,16 +204,11 @@ class Consumer:
     async def poll(self, timeout_ms: int) -> list[ConsumerRecord]:
         """At most `max.poll.records` records; returns as soon as there is one, else empty.
 
-        Raises CorruptData, NoOffsetForPartition, and the KafkaError that ends a partition.
+        Takes part in the group's rebalances; what earlier polls gave counts as processed for auto
+        commit. Raises CorruptData, NoOffsetForPartition, the KafkaError that ends a partition or
+        keeps this consumer out of its group, and what a rebalance listener raises.
         """
-        deadline_ms = self._clock.now_ms() + timeout_ms
-        while True:
-            records = self._take(self._config.max_poll_records)
-            if records:
-                self._fetcher.send_fetches(ahead=True)
-                return records
-            if not await self._advance(deadline_ms):
-                return self._take(self._config.max_poll_records)
+        return await self._polled(lambda: self._take(self._config.max_poll_records), timeout_ms)
 
     async def fetch_batches(self, timeout_ms: int) -> dict[TopicPartition, FetchedBytes]:
         """Whole record batches as bytes, of each partition that has some; else empty.
@@ -146,21 +216,55 @@ class Consumer:
         Positions move behind them, as `poll` does. The first batch may begin before the position:
         skip records below `FetchedBytes.offset`. Checksums are not looked at here.
         """
+        return await self._polled(self._take_raw, timeout_ms)
+
+    async def _polled(self, take: Callable[[], T], timeout_ms: int) -> T:
+        """What `take` finds, as soon as it finds something or time is up."""
         deadline_ms = self._clock.now_ms() + timeout_ms
+        if self._commits is not None:
+            self._commits.auto_commit()
+        if self._group is None or not self._group.is_subscribed:
+            return await self._taken(take, deadline_ms)
+        self._group.poll_began()
+        try:
+            return await self._taken(take, deadline_ms)
+        finally:
+            self._group.poll_ended()
+
+    async def _taken(self, take: Callable[[], T], deadline_ms: int) -> T:
         while True:
-            fetched = self._take_raw()
-            if fetched:
+            if not await self._is_settled(deadline_ms):
+                return take()
+            found = take()
+            if found:
                 self._fetcher.send_fetches(ahead=True)
-                return fetched
+                return found
             if not await self._advance(deadline_ms):
-                return self._take_raw()
+                return take()
+
+    async def _is_settled(self, deadline_ms: int) -> bool:
+        """Whether what is assigned may be read: by hand, or by a group that is not rebalancing."""
+        if self._group is None or not self._group.is_subscribed:
+            return True
+        return await self._group.poll(deadline_ms)
 
     async def _advance(self, deadline_ms: int) -> bool:
         """Find what positions are missing, fetch, and wait for news; False when time is up."""
         if not await self._locate(deadline_ms):
             return False
         self._fetcher.send_fetches()
-        return await self._fetcher.wait(deadline_ms)
+        try:
+            async with asyncio.timeout(None) as self._nap:
+                return await self._fetcher.wait(deadline_ms)
+        except TimeoutError:
+            return True  # the group has something to do
+        finally:
+            self._nap = None
+
+    def _wake(self) -> None:
+        """End the wait for records: the group wants this consumer."""
+        if self._nap is not None:
+            self._nap.reschedule(asyncio.get_running_loop().time())
 
     async def _locate(self, deadline_ms: int) -> bool:
         """Find what positions are missing; False when time is up (it goes on: see `poll(0)`)."""
@@ -200,20 +304,64 @@ class Consumer:
         return Reading(state, chunk, check_crcs=self._config.check_crcs)
 
     def _take_raw(self) -> dict[TopicPartition, FetchedBytes]:
-        """All that is buffered; raises only if there is nothing."""
+        """What one fetch brought of each partition; raises only if there is nothing."""
         if self._reading is not None:
             self._reading.give_back()
             self._reading = None
         fetched: dict[TopicPartition, FetchedBytes] = {}
-        while (following := self._fetcher.next_chunk()) is not None:
-            state, chunk = following
+        for state, chunk in self._fetcher.next_chunks():
             state.position = chunk.next_offset
-            before = fetched.get(state.topic_partition)
-            raw = state.describe(chunk)
-            fetched[state.topic_partition] = raw if before is None else before.joined(raw)
+            fetched[state.topic_partition] = state.describe(chunk)
         if not fetched:
             self._fetcher.raise_error()
         return fetched
+
+    # ---- the group ----
+
+    async def commit_sync(self, offsets: Offsets | None = None) -> None:
+        """Commit these offsets, or all positions: returns when they are safe (CO-4).
+
+        An offset is that of the next record to read. Raises CommitFailed when the group has given
+        the partitions to others, RebalanceInProgress when it is about to, and what else the
+        coordinator says; what passes is tried again for `default.api.timeout.ms`.
+        """
+        await self._required_commits().commit(offsets)
+
+    def commit_async(
+        self, offsets: Offsets | None = None, when_done: WhenCommitted | None = None
+    ) -> None:
+        """Commit in the background, by one attempt, in the order of the calls.
+
+        `when_done(offsets, error)` is called by the event loop; without it an error is only logged.
+        """
+        self._required_commits().commit_later(offsets, when_done)
+
+    async def committed(
+        self, *topic_partitions: TopicPartition
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for these partitions; None where it has nothing."""
+        found = await self._required_commits().committed(topic_partitions)
+        return {TopicPartition(*name): found.get(name) for name in topic_partitions}
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is in its group: what `send_offsets_to_transaction` must know."""
+        return self._required_group().metadata()
+
+    async def _let_go(self, reason: str) -> None:
+        if self._group is not None and self._group.is_subscribed:
+            await self._group.leave(reason)
+        elif self._commits is not None and self._cluster.metadata.view.generation:
+            await self._commits.settle()
+
+    def _required_group(self) -> Group:
+        if self._group is None:
+            raise InvalidGroupId("this consumer is in no group: give it a group.id")
+        return self._group
+
+    def _required_commits(self) -> Commits:
+        self._required_group()
+        assert self._commits is not None
+        return self._commits
 
     # ---- positions and offsets ----
 
@@ -273,7 +421,9 @@ class Consumer:
         await self._find_positions(states)
 
     async def _find_positions(self, states: Sequence[AssignedPartition]) -> None:
-        """Settle where to begin, by each partition's rule (CO-5)."""
+        """Settle where to begin: at the group's offset, or by each partition's rule (CO-5)."""
+        await self._go_to_committed([state for state in states if state.reset == _COMMITTED])
+        states = [state for state in states if state.reset is not None]
         asked: dict[TopicPartition, int] = {}
         for state in states:
             if state.reset == "none":
@@ -287,3 +437,17 @@ class Consumer:
         for state, generation in zip(states, generations, strict=True):
             if state.generation == generation:
                 state.seek(found[state.topic_partition].offset)
+
+    async def _go_to_committed(self, states: Sequence[AssignedPartition]) -> None:
+        if not states:
+            return
+        commits = self._required_commits()
+        found = await commits.committed(state.topic_partition for state in states)
+        commits.start_at(found)
+        for state in states:
+            if state.reset != _COMMITTED:
+                continue  # the user went elsewhere meanwhile
+            if state.topic_partition in found:
+                state.seek(found[state.topic_partition].offset)
+            else:
+                state.seek_by(self._config.auto_offset_reset)

@@ -41,6 +41,14 @@ class NoOffsetForPartition(BarnabasError):
     """No position to read from, and `auto.offset.reset` is `none`."""
 
 
+class CommitFailed(BarnabasError):
+    """The group has moved on without this member; what it processed will come again elsewhere."""
+
+
+class TransactionAborted(BarnabasError):
+    """The record was not sent, since its transaction was aborted before that."""
+
+
 class ClientClosed(BarnabasError):
     """The client was used after `close`, or closed before this was done."""
 

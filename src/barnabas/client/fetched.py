@@ -35,25 +35,18 @@ class AbortedTransaction(NamedTuple):
 
 
 class FetchedBytes(NamedTuple):
-    """Raw record batches of one partition, and what the broker said beside them."""
+    """Raw record batches of one partition, and what the broker said beside them.
 
-    records: bytes  # whole batches; skip records below `offset`
+    `records` is a view of the answer that brought them, and keeps the whole of it in memory.
+    """
+
+    records: memoryview  # whole batches; skip records below `offset`
     high_watermark: int
     log_start_offset: int
     last_stable_offset: int
     offset: int  # what was asked for
     next_offset: int  # where to go on
     aborted: tuple[AbortedTransaction, ...] = ()  # with read_committed
-
-    def joined(self, following: FetchedBytes) -> FetchedBytes:
-        """This and what was fetched right behind it."""
-        assert following.offset == self.next_offset, "a gap between two fetches"
-        new = tuple(each for each in following.aborted if each not in self.aborted)
-        return following._replace(
-            records=self.records + following.records,
-            offset=self.offset,
-            aborted=self.aborted + new,
-        )
 
 
 class Chunk:

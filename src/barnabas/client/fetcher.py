@@ -112,6 +112,20 @@ class Fetcher:
             self._chunks.append((state, generation, chunk))
         return None
 
+    def next_chunks(self) -> list[tuple[AssignedPartition, Chunk]]:
+        """The oldest such chunk of each partition; what follows it is for the next call."""
+        taken: dict[TopicPartition, tuple[AssignedPartition, Chunk]] = {}
+        for _ in range(len(self._chunks)):
+            state, generation, chunk = self._chunks.popleft()
+            if not self._is_current(state, generation):
+                continue
+            if state.paused or state.topic_partition in taken:
+                self._chunks.append((state, generation, chunk))
+                continue
+            state.buffered -= 1
+            taken[state.topic_partition] = state, chunk
+        return list(taken.values())
+
     def raise_error(self) -> None:
         """Raise what a partition has to report, once."""
         for state in self._assignment:

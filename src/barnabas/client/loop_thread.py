@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from barnabas.client.errors import ClientClosed
@@ -24,10 +24,7 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run `work` on the loop and wait for it; an interrupt here cancels it there."""
-        if not self._thread.is_alive():
-            work.close()
-            raise ClientClosed("the client is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        future = self.submit(work)
         try:
             return future.result(timeout_s)
         except CancelledError:
@@ -35,6 +32,13 @@ class LoopThread:
         except BaseException:
             future.cancel()
             raise
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run `work` on the loop; for whoever waits in a way of its own."""
+        if not self._thread.is_alive():
+            work.close()
+            raise ClientClosed("the client is closed")
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def call(self, work: Callable[[], T]) -> T:
         """Call `work` on the loop and wait for it."""

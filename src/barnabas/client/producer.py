@@ -8,9 +8,9 @@ Nothing that was accepted is lost silently: it is acknowledged, or its Delivery 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from barnabas.client.accumulator import Accumulator
 from barnabas.client.batch import ProducerRecord, RecordOptions
@@ -22,9 +22,13 @@ from barnabas.client.errors import BufferFull, ClientClosed, UnknownPartition
 from barnabas.client.partitioner import Partitioner
 from barnabas.client.sender import Sender
 from barnabas.client.view import TopicView
-from barnabas.errors import MessageTooLarge
+from barnabas.errors import BarnabasError, ConfigError, MessageTooLarge
 from barnabas.records.record import record_size_bound
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.committed import GroupMetadata, OffsetAndMetadata
+    from barnabas.client.transactions import Transactions
 
 
 class Producer:
@@ -45,7 +49,15 @@ class Producer:
         self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
         self._clock = self._cluster.seams.clock
         self._accumulator = Accumulator(self._config)
-        self._sender = Sender(self._cluster, self._accumulator, self._config)
+        self._transactions: Transactions | None = None
+        if self._config.transactional_id:
+            # Imported only here: most producers start without this.
+            from barnabas.client.transactions import Transactions
+
+            self._transactions = Transactions(self._cluster, self._config, self._accumulator)
+        self._sender = Sender(self._cluster, self._accumulator, self._config, self._transactions)
+        if self._transactions is not None:
+            self._transactions.on_change = self._sender.wake
         self._partitioner = Partitioner(
             self._config.partitioner, self._cluster.seams.random, self._config.batch_size
         )
@@ -73,11 +85,16 @@ class Producer:
             self._accumulator.flushing -= 1
 
     async def close(self) -> None:
-        """Flush, then disconnect. What cannot be sent fails by `delivery.timeout.ms` at last."""
+        """Flush, then disconnect. What cannot be sent fails by `delivery.timeout.ms` at last.
+
+        An open transaction is aborted.
+        """
         if not self._running:
             return
         self._running = False
         try:
+            if self._transactions is not None:
+                await self._transactions.close()
             await self.flush()
         finally:
             await self._sender.close()
@@ -95,6 +112,53 @@ class Producer:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+    # ---- transactions ----
+
+    async def init_transactions(self) -> None:
+        """Once, before the first transaction: takes over the `transactional.id` (PR-7).
+
+        An older producer of the same id is fenced, its open transaction is aborted, and what it
+        committed is visible when this returns. Raises InvalidTransactionTimeout,
+        TransactionalIdAuthorizationFailed, and after `max.block.ms` whatever still passes.
+        """
+        await self._required_transactions().init()
+
+    def begin_transaction(self) -> None:
+        """What is sent from now on belongs to one transaction. Raises InvalidTxnState."""
+        self._required_transactions().begin()
+
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
+    ) -> None:
+        """Have a consumer's group go on at these offsets if the transaction commits (KIP-447).
+
+        `group`: `Consumer.group_metadata()`, so that a member that the group has given up is
+        refused; a bare group id is not checked like that. Raises as `commit_transaction`.
+        """
+        await self._required_transactions().send_offsets(offsets, group)
+
+    async def commit_transaction(self) -> None:
+        """Flush, then make all of the transaction visible at once.
+
+        Raises what went wrong with any of its records, or at the coordinator. ProducerFenced,
+        TransactionalIdAuthorizationFailed and InvalidTxnState are final: close the producer. After
+        Unreachable or a retriable error of the commit itself call this again. After any other
+        error call `abort_transaction`, then begin anew.
+        """
+        await self._required_transactions().commit()
+
+    async def abort_transaction(self) -> None:
+        """Undo the transaction: read_committed readers never see it. What was not sent fails with
+        TransactionAborted. Raises as `commit_transaction`."""
+        await self._required_transactions().abort()
+
+    def _required_transactions(self) -> Transactions:
+        if self._transactions is None:
+            raise ConfigError("this producer has no transactions: give it a transactional.id")
+        if not self._running:
+            raise ClientClosed("the producer is not running: call start() first, not after close")
+        return self._transactions
 
     # ---- sending ----
 
@@ -114,9 +178,14 @@ class Producer:
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
         """As `send`."""
-        delivery = self.accept(record)
-        if delivery is None:
-            delivery = await self._accept_later(record)
+        try:
+            delivery = self.accept(record)
+            if delivery is None:
+                delivery = await self._accept_later(record)
+        except BarnabasError as error:
+            if self._transactions is not None:
+                self._transactions.refused(error)
+            raise
         if delivery.index == 0:
             # A new batch, so the last one may leave: a caller that never waits would otherwise
             # keep the sender from running until the buffer is full.
@@ -142,6 +211,8 @@ class Producer:
         """The most bytes the record can take; raises if it cannot be sent at all (PR-1)."""
         if not self._running or not self._sender.is_running:
             raise ClientClosed("the producer is not running: call start() first, not after close")
+        if self._transactions is not None:
+            self._transactions.check_open()
         topic, value, key, partition, timestamp_ms, headers = record
         if not topic:
             raise ValueError("a record needs a topic")
@@ -178,6 +249,8 @@ class Producer:
         )
         if index == 0:
             batch.when_done(self._room.set)
+            if self._transactions is not None:
+                self._transactions.sending(batch.topic_partition, batch)
         if index == 0 or batch.size_bytes >= self._config.batch_size:
             self._sender.wake()
         timestamp_ms = record.timestamp_ms

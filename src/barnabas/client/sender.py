@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from barnabas.client.accumulator import Accumulator
 from barnabas.client.batch import ProducerBatch
@@ -43,6 +44,9 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.types import TopicPartition
 
+if TYPE_CHECKING:
+    from barnabas.client.transactions import Transactions
+
 _log = logging.getLogger(__name__)
 
 _LOWEST_PRODUCE = 3  # below it there are other record formats
@@ -53,10 +57,17 @@ Flight = list[ProducerBatch]
 
 
 class Sender:
-    def __init__(self, cluster: Cluster, accumulator: Accumulator, config: ProducerConfig) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        accumulator: Accumulator,
+        config: ProducerConfig,
+        transactions: Transactions | None,
+    ) -> None:
         self._cluster = cluster
         self._accumulator = accumulator
         self._config = config
+        self._transactions = transactions
         self._clock = cluster.seams.clock
         self._wake = asyncio.Event()
         self._requests: dict[int, int] = {}  # broker id -> Produce requests in flight
@@ -112,6 +123,10 @@ class Sender:
     async def _identify(self) -> bool:
         """Get a producer id once it is needed and nothing is in flight; True when there is one."""
         accumulator = self._accumulator
+        if self._transactions is not None:
+            self._transactions.sequences_lost()
+            await self._wake.wait()
+            return False
         if accumulator.in_flight_count or not accumulator.unfinished:
             await self._wake.wait()
             return False
@@ -154,6 +169,10 @@ class Sender:
         metadata = self._cluster.metadata
         by_node: dict[Node, list[PartitionQueue]] = {}
         for queue in queues:
+            if self._transactions is not None and not self._transactions.admits(
+                queue.topic_partition
+            ):
+                continue  # wakes us when the partition has become part of the transaction
             node = metadata.view.leader(queue.topic_partition)
             if node is None:
                 metadata.track([queue.topic_partition.topic])
@@ -205,10 +224,15 @@ class Sender:
         accumulator = self._accumulator
         for batch in flight:
             topic, partition = batch.topic_partition
-            records = batch.encode(accumulator.producer_id, accumulator.producer_epoch)
+            records = batch.encode(
+                accumulator.producer_id,
+                accumulator.producer_epoch,
+                is_transactional=self._transactions is not None,
+            )
             data = PartitionProduceData(index=partition, records=records)
             topics.setdefault(topic, []).append(data)
         return ProduceRequest(
+            transactional_id=self._config.transactional_id or None,
             acks=self._config.acks,
             timeout_ms=self._cluster.config.request_timeout_ms,
             topic_data=[

@@ -13,69 +13,25 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack
 
-from barnabas.client.admin import (
-    Admin,
-    ClusterDescription,
-    ConfigEntry,
-    ConfigOperation,
-    ConfigResource,
-    LogDirDescription,
-    NewTopic,
-    TopicDescription,
-)
 from barnabas.client.batch import ProducerRecord, RecordOptions
-from barnabas.client.config import ClientOptions, ConsumerOptions, ProducerOptions
-from barnabas.client.consumer import Consumer
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ProducerOptions
 from barnabas.client.delivery import Delivery, RecordMetadata, until_done
 from barnabas.client.errors import ClientClosed
-from barnabas.client.fetched import ConsumerRecord, FetchedBytes
-from barnabas.client.loop_thread import LoopThread
-from barnabas.client.offsets import OffsetAndTimestamp
 from barnabas.client.producer import Producer
+from barnabas.client.sync_admin import SyncAdmin
+from barnabas.client.sync_consumer import SyncConsumer
 from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 
+if TYPE_CHECKING:
+    from barnabas.client.committed import GroupMetadata, OffsetAndMetadata
+
+__all__ = ["SyncAdmin", "SyncConsumer", "SyncDelivery", "SyncProducer"]
+
 _OUTBOX_BYTES = 1_048_576  # what may wait between the threads before send blocks
-
-
-C = TypeVar("C", Producer, Consumer, Admin)
-
-
-class _Client(Generic[C]):
-    """Start, close and context manager, alike for all three."""
-
-    def __init__(self, client: C) -> None:
-        self._client: C = client
-        self._thread = LoopThread(f"barnabas-{type(client).__name__.lower()}")
-        try:
-            self._thread.run(client.start())
-        except BaseException:
-            self._thread.stop()
-            raise
-
-    def close(self) -> None:
-        """Finish and disconnect; more calls do nothing."""
-        try:
-            self._thread.run(self._client.close())
-        except ClientClosed:
-            return
-        finally:
-            self._thread.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class SyncDelivery:
@@ -121,7 +77,7 @@ class SyncDelivery:
             self.queued.set_result(None)
 
 
-class SyncProducer(_Client[Producer]):
+class SyncProducer(BlockingClient[Producer]):
     """A `Producer` for threads; several may share it. `send` does not wait for the broker."""
 
     def __init__(
@@ -171,8 +127,27 @@ class SyncProducer(_Client[Producer]):
         """Return once everything sent so far has its outcome."""
         self._thread.run(self._flush())
 
+    def init_transactions(self) -> None:
+        """As `Producer.init_transactions`: once, before the first transaction."""
+        self._thread.run(self._client.init_transactions())
+
+    def begin_transaction(self) -> None:
+        self._thread.call(self._client.begin_transaction)
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
+    ) -> None:
+        self._thread.run(self._client.send_offsets_to_transaction(offsets, group))
+
+    def commit_transaction(self) -> None:
+        """As `Producer.commit_transaction`, which says what to do about each kind of error."""
+        self._thread.run(self._commit())
+
+    def abort_transaction(self) -> None:
+        self._thread.run(self._abort())
+
     def close(self) -> None:
-        """Flush, then disconnect."""
+        """Flush, then disconnect; an open transaction is aborted."""
         try:
             self._thread.run(self._flush())
         except ClientClosed:
@@ -227,6 +202,14 @@ class SyncProducer(_Client[Producer]):
         await self._drained()
         await self._client.flush()
 
+    async def _commit(self) -> None:
+        await self._drained()
+        await self._client.commit_transaction()
+
+    async def _abort(self) -> None:
+        await self._drained()
+        await self._client.abort_transaction()
+
     async def _done(self, delivery: SyncDelivery) -> None:
         if delivery.delivery is None and delivery.error is None:
             if delivery.queued is None:
@@ -234,152 +217,3 @@ class SyncProducer(_Client[Producer]):
             await asyncio.shield(delivery.queued)
         if delivery.delivery is not None and not delivery.delivery.done():
             await until_done(delivery.delivery.batch)
-
-
-class SyncConsumer(_Client[Consumer]):
-    """A `Consumer` for one thread; the methods are its, blocking."""
-
-    def __init__(
-        self, bootstrap_servers: str | Sequence[str], **options: Unpack[ConsumerOptions]
-    ) -> None:
-        super().__init__(Consumer(bootstrap_servers, **options))
-
-    def assign(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        names = list(topic_partitions)
-        self._thread.call(lambda: self._client.assign(names))
-
-    def assignment(self) -> list[TopicPartition]:
-        return self._thread.call(self._client.assignment)
-
-    def seek(self, topic_partition: TopicPartition, offset: int) -> None:
-        self._thread.call(lambda: self._client.seek(topic_partition, offset))
-
-    def seek_to_beginning(self, *topic_partitions: TopicPartition) -> None:
-        self._thread.run(self._client.seek_to_beginning(*topic_partitions))
-
-    def seek_to_end(self, *topic_partitions: TopicPartition) -> None:
-        self._thread.run(self._client.seek_to_end(*topic_partitions))
-
-    def position(self, topic_partition: TopicPartition) -> int:
-        return self._thread.run(self._client.position(topic_partition))
-
-    def pause(self, *topic_partitions: TopicPartition) -> None:
-        self._thread.call(lambda: self._client.pause(*topic_partitions))
-
-    def resume(self, *topic_partitions: TopicPartition) -> None:
-        self._thread.call(lambda: self._client.resume(*topic_partitions))
-
-    def poll(self, timeout_ms: int) -> list[ConsumerRecord]:
-        return self._thread.run(self._client.poll(timeout_ms))
-
-    def fetch_batches(self, timeout_ms: int) -> dict[TopicPartition, FetchedBytes]:
-        return self._thread.run(self._client.fetch_batches(timeout_ms))
-
-    def beginning_offsets(
-        self, topic_partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, int]:
-        return self._thread.run(self._client.beginning_offsets(topic_partitions))
-
-    def end_offsets(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._thread.run(self._client.end_offsets(topic_partitions))
-
-    def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        return self._thread.run(self._client.offsets_for_times(timestamps))
-
-    def partitions_for(self, topic: str) -> list[int]:
-        return self._thread.run(self._client.partitions_for(topic))
-
-    def list_topics(self) -> dict[str, list[int]]:
-        return self._thread.run(self._client.list_topics())
-
-
-class SyncAdmin(_Client[Admin]):
-    """An `Admin`, blocking."""
-
-    def __init__(
-        self, bootstrap_servers: str | Sequence[str], **options: Unpack[ClientOptions]
-    ) -> None:
-        super().__init__(Admin(bootstrap_servers, **options))
-
-    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> None:
-        self._thread.run(self._client.create_topics(topics, validate_only=validate_only))
-
-    def delete_topics(self, names: Sequence[str]) -> None:
-        self._thread.run(self._client.delete_topics(names))
-
-    def list_topics(self, *, include_internal: bool = True) -> list[str]:
-        return self._thread.run(self._client.list_topics(include_internal=include_internal))
-
-    def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
-        return self._thread.run(self._client.describe_topics(names))
-
-    def create_partitions(
-        self,
-        topic: str,
-        total_count: int,
-        assignments: Sequence[Sequence[int]] | None = None,
-        *,
-        validate_only: bool = False,
-    ) -> None:
-        self._thread.run(
-            self._client.create_partitions(
-                topic, total_count, assignments, validate_only=validate_only
-            )
-        )
-
-    @overload
-    def describe_configs(
-        self,
-        resource: ConfigResource,
-        names: Sequence[str] | None = None,
-        *,
-        include_synonyms: bool = False,
-        include_documentation: bool = False,
-    ) -> list[ConfigEntry]: ...
-
-    @overload
-    def describe_configs(
-        self,
-        resource: list[ConfigResource],
-        names: Sequence[str] | None = None,
-        *,
-        include_synonyms: bool = False,
-        include_documentation: bool = False,
-    ) -> dict[ConfigResource, list[ConfigEntry]]: ...
-
-    def describe_configs(
-        self,
-        resource: ConfigResource | list[ConfigResource],
-        names: Sequence[str] | None = None,
-        *,
-        include_synonyms: bool = False,
-        include_documentation: bool = False,
-    ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
-        describe = partial(
-            self._client.describe_configs,
-            names=names,
-            include_synonyms=include_synonyms,
-            include_documentation=include_documentation,
-        )
-        if isinstance(resource, list):
-            return self._thread.run(describe(resource))
-        return self._thread.run(describe(resource))
-
-    def alter_configs(
-        self,
-        resource: ConfigResource,
-        operations: Sequence[ConfigOperation],
-        *,
-        validate_only: bool = False,
-    ) -> None:
-        self._thread.run(
-            self._client.alter_configs(resource, operations, validate_only=validate_only)
-        )
-
-    def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
-        return self._thread.run(self._client.describe_log_dirs())
-
-    def describe_cluster(self) -> ClusterDescription:
-        return self._thread.run(self._client.describe_cluster())

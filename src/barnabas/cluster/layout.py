@@ -25,7 +25,8 @@ from typing import Any, NamedTuple, TypeVar
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
 from barnabas.errors import CorruptData
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+GROUP_TOPIC, TRANSACTION_TOPIC = "__consumer_offsets", "__transaction_state"
+INTERNAL_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC})
 
 CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"

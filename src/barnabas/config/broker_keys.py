@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
+from barnabas.config.coordinator_keys import COORDINATOR_KEYS
 from barnabas.config.key import ConfigKey, table, unknown_key
 from barnabas.config.log_keys import LOG_KEYS
 from barnabas.config.network_keys import NETWORK_KEYS, PER_LISTENER
@@ -40,7 +41,12 @@ _NODE = (
      "Least important messages that the broker logs; TRACE is as DEBUG. Barnabas's own."),
 )  # fmt: skip
 
-_EFFECTIVE: Mapping[str, ConfigKey] = {**table(_NODE), **NETWORK_KEYS, **LOG_KEYS}
+_EFFECTIVE: Mapping[str, ConfigKey] = {
+    **table(_NODE),
+    **NETWORK_KEYS,
+    **LOG_KEYS,
+    **COORDINATOR_KEYS,
+}
 
 
 _FOR_OTHERS = "it is for a plug-in or a secured listener"

@@ -6,22 +6,6 @@ from barnabas.config.key import ConfigKey, table
 from barnabas.config.topic_keys import LONG_MAX
 
 _COMPACTION = (
-    ("log.cleaner.backoff.ms", "long", 15000, "[0,...]", "Pause when there is nothing to clean."),
-    ("log.cleaner.dedupe.buffer.size", "long", 134217728, "",
-     "Memory for the keys of a log that is cleaned."),
-    ("log.cleaner.delete.retention.ms", "long", 86400000, "[0,...]",
-     "How long a compacted topic keeps tombstones."),
-    ("log.cleaner.enable", "boolean", True, "", "Whether compaction runs."),
-    ("log.cleaner.io.buffer.load.factor", "double", 0.9, "", "How full that memory may get."),
-    ("log.cleaner.io.buffer.size", "int", 524288, "[0,...]", "Buffers of compaction."),
-    ("log.cleaner.io.max.bytes.per.second", "double", 1.7976931348623157e308, "",
-     "Bytes that compaction may read and write in a second."),
-    ("log.cleaner.max.compaction.lag.ms", "long", LONG_MAX, "[1,...]",
-     "Age at which a record has to be looked at by compaction."),
-    ("log.cleaner.min.cleanable.ratio", "double", 0.5, "[0,...,1]",
-     "Share of a log that must be dirty before it is cleaned."),
-    ("log.cleaner.min.compaction.lag.ms", "long", 0, "[0,...]",
-     "Age below which a record is left alone by compaction."),
     ("log.cleaner.threads", "int", 1, "[0,...]", "Threads of compaction."),
 )  # fmt: skip
 
@@ -91,7 +75,7 @@ _TIERED = (
 )  # fmt: skip
 
 INERT_LOG_KEYS: dict[str, ConfigKey] = {
-    **table(_COMPACTION, "nothing is compacted yet"),
+    **table(_COMPACTION, "one process beside the broker compacts, one log at a time"),
     **table(_WRITING, "the broker does not do this yet"),
     **table(_ONE_FORMAT, "only magic 2 is written, and nothing is converted"),
     **table(_TIERED, "there is no tiered storage"),

@@ -37,6 +37,7 @@ _LISTENERS = (
      "Most that one fetch gets, whatever it asks for."),
     ("max.incremental.fetch.session.cache.slots", "int", 1000, "[0,...]",
      "Number of incremental fetch sessions (KIP-227) kept at most."),
+    ("request.timeout.ms", "int", 30000, "", "Time for a request between brokers."),
     ("inter.broker.listener.name", "string", None, "",
      "Name of the listener through which brokers talk to each other."),
 )  # fmt: skip

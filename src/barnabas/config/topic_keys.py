@@ -122,16 +122,11 @@ _ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[st
      ("unclean.leader.election.enable",)),
 )  # fmt: skip
 
-_NOT_COMPACTED = "nothing is compacted yet"
 _ALONE = "a broker of this version runs alone"
 _NOT_TIERED = "there is no tiered storage"
 _ONE_FORMAT = "only magic 2 is written, and nothing is converted"
 
 _INERT: Mapping[str, str] = {
-    "delete.retention.ms": _NOT_COMPACTED,
-    "max.compaction.lag.ms": _NOT_COMPACTED,
-    "min.cleanable.dirty.ratio": _NOT_COMPACTED,
-    "min.compaction.lag.ms": _NOT_COMPACTED,
     "follower.replication.throttled.replicas": _ALONE,
     "leader.replication.throttled.replicas": _ALONE,
     "unclean.leader.election.enable": _ALONE,
@@ -171,14 +166,11 @@ _PATTERNS: Mapping[str, tuple[str, str]] = {
 
 def topic_warnings(overrides: Mapping[str, str]) -> list[str]:
     """What to tell whoever gives a topic these settings: those that change nothing, and why."""
-    warnings = [
+    return [
         f"{name} has no effect: {TOPIC_KEYS[name].inert}"
         for name in overrides
         if name in TOPIC_KEYS and TOPIC_KEYS[name].inert
     ]
-    if "compact" in overrides.get("cleanup.policy", ""):
-        warnings.append(f"cleanup.policy=compact has no effect: {_NOT_COMPACTED}")
-    return warnings
 
 
 class LogConfig(NamedTuple):

@@ -295,9 +295,13 @@ class Connection(asyncio.BufferedProtocol):
                 if isinstance(part, FileSlice):
                     part.release()
             return
-        if not self._pending and not any(isinstance(part, FileSlice) for part in parts):
-            self._gather(parts)
-            return
+        if not self._pending:
+            for part in parts:
+                if isinstance(part, FileSlice):
+                    break
+            else:
+                self._gather(parts)
+                return
         self._send_gathered()
         for part in parts:
             if len(part):

@@ -13,6 +13,8 @@ from typing import Final
 
 from barnabas.protocol.message import Message
 
+NEVER: Final = 1_000
+
 
 class Api:
     """One row. The module with the messages is imported when they are first asked for."""
@@ -34,7 +36,7 @@ class Api:
         self.stem = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
         self.min_version, self.max_version = versions
         self.flexible_from = flexible_from
-        """The first version with compact lengths and tagged fields (KIP-482)."""
+        """The first version with compact lengths and tagged fields (KIP-482); NEVER: none has."""
         self._request: type[Message] | None = None
         self._response: type[Message] | None = None
 
@@ -63,18 +65,37 @@ PRODUCE: Final = Api(0, "Produce", (0, 11), 9)
 FETCH: Final = Api(1, "Fetch", (0, 17), 12)
 LIST_OFFSETS: Final = Api(2, "ListOffsets", (0, 9), 6)
 METADATA: Final = Api(3, "Metadata", (0, 12), 9)
+OFFSET_COMMIT: Final = Api(8, "OffsetCommit", (0, 9), 8)
+OFFSET_FETCH: Final = Api(9, "OffsetFetch", (0, 9), 6)
 FIND_COORDINATOR: Final = Api(10, "FindCoordinator", (0, 6), 3)
+JOIN_GROUP: Final = Api(11, "JoinGroup", (0, 9), 6)
+HEARTBEAT: Final = Api(12, "Heartbeat", (0, 4), 4)
+LEAVE_GROUP: Final = Api(13, "LeaveGroup", (0, 5), 4)
+SYNC_GROUP: Final = Api(14, "SyncGroup", (0, 5), 4)
+DESCRIBE_GROUPS: Final = Api(15, "DescribeGroups", (0, 5), 5)
+LIST_GROUPS: Final = Api(16, "ListGroups", (0, 5), 3)
 API_VERSIONS: Final = Api(18, "ApiVersions", (0, 4), 3)
 CREATE_TOPICS: Final = Api(19, "CreateTopics", (0, 7), 5)
 DELETE_TOPICS: Final = Api(20, "DeleteTopics", (0, 6), 4)
+DELETE_RECORDS: Final = Api(21, "DeleteRecords", (0, 2), 2)
 INIT_PRODUCER_ID: Final = Api(22, "InitProducerId", (0, 5), 2)
 OFFSET_FOR_LEADER_EPOCH: Final = Api(23, "OffsetForLeaderEpoch", (0, 4), 4)
+ADD_PARTITIONS_TO_TXN: Final = Api(24, "AddPartitionsToTxn", (0, 5), 3)
+ADD_OFFSETS_TO_TXN: Final = Api(25, "AddOffsetsToTxn", (0, 4), 3)
+END_TXN: Final = Api(26, "EndTxn", (0, 4), 3)
+WRITE_TXN_MARKERS: Final = Api(27, "WriteTxnMarkers", (0, 1), 1)
+TXN_OFFSET_COMMIT: Final = Api(28, "TxnOffsetCommit", (0, 4), 3)
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", (0, 4), 4)
 ALTER_CONFIGS: Final = Api(33, "AlterConfigs", (0, 2), 2)
 DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", (0, 4), 2)
 CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", (0, 3), 2)
+DELETE_GROUPS: Final = Api(42, "DeleteGroups", (0, 2), 2)
 INCREMENTAL_ALTER_CONFIGS: Final = Api(44, "IncrementalAlterConfigs", (0, 1), 1)
+OFFSET_DELETE: Final = Api(47, "OffsetDelete", (0, 0), NEVER)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", (0, 1), 0)
+DESCRIBE_PRODUCERS: Final = Api(61, "DescribeProducers", (0, 0), 0)
+DESCRIBE_TRANSACTIONS: Final = Api(65, "DescribeTransactions", (0, 0), 0)
+LIST_TRANSACTIONS: Final = Api(66, "ListTransactions", (0, 1), 0)
 
 APIS: Final[Mapping[int, Api]] = MappingProxyType(
     {
@@ -84,18 +105,37 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             FETCH,
             LIST_OFFSETS,
             METADATA,
+            OFFSET_COMMIT,
+            OFFSET_FETCH,
             FIND_COORDINATOR,
+            JOIN_GROUP,
+            HEARTBEAT,
+            LEAVE_GROUP,
+            SYNC_GROUP,
+            DESCRIBE_GROUPS,
+            LIST_GROUPS,
             API_VERSIONS,
             CREATE_TOPICS,
             DELETE_TOPICS,
+            DELETE_RECORDS,
             INIT_PRODUCER_ID,
             OFFSET_FOR_LEADER_EPOCH,
+            ADD_PARTITIONS_TO_TXN,
+            ADD_OFFSETS_TO_TXN,
+            END_TXN,
+            WRITE_TXN_MARKERS,
+            TXN_OFFSET_COMMIT,
             DESCRIBE_CONFIGS,
             ALTER_CONFIGS,
             DESCRIBE_LOG_DIRS,
             CREATE_PARTITIONS,
+            DELETE_GROUPS,
             INCREMENTAL_ALTER_CONFIGS,
+            OFFSET_DELETE,
             DESCRIBE_CLUSTER,
+            DESCRIBE_PRODUCERS,
+            DESCRIBE_TRANSACTIONS,
+            LIST_TRANSACTIONS,
         )
     }
 )

@@ -30,7 +30,8 @@ A header that was read has a possible length and a known magic; nothing more is 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from struct import Struct, error
 from typing import NamedTuple
 
@@ -40,6 +41,8 @@ from barnabas.records.crc32c import Buffer, crc32c
 HEADER_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
 """Base offset and length, which the length does not count."""
+CHECKED_FROM = 21
+"""Where the checksum's range begins; it goes to the batch's end."""
 MIN_HEADER_BYTES = 26
 """Enough to read the header of a legacy message; any batch's offset, length and magic."""
 
@@ -52,7 +55,7 @@ _LEGACY = Struct(">qiIbb")
 _PREFIX = Struct(">qii")  # base offset, length, leader epoch
 _INT64, _UINT32 = Struct(">q"), Struct(">I")
 _ATTRIBUTES = Struct(">h")
-_MAGIC_AT, _CRC_AT, _CHECKED_FROM, _MAX_TIMESTAMP_AT = 16, 17, 21, 35
+_MAGIC_AT, _CRC_AT, _MAX_TIMESTAMP_AT = 16, 17, 35
 _LEGACY_TIMESTAMP_AT, _LEGACY_CHECKED_FROM = 18, 16
 _MIN_LENGTH = (14, 22, HEADER_BYTES - LOG_OVERHEAD_BYTES)  # by magic
 
@@ -105,7 +108,8 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & DELETE_HORIZON)
 
 
-_new_header = BatchHeader._make
+# As `BatchHeader._make`, which counts the fields again that the Struct has counted.
+_new_header: Callable[[tuple[int, ...]], BatchHeader] = partial(tuple.__new__, BatchHeader)
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
@@ -181,7 +185,7 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     if end > len(view):
         return False
     if header.magic == 2:
-        return crc32c(view[position + _CHECKED_FROM : end]) == header.crc
+        return crc32c(view[position + CHECKED_FROM : end]) == header.crc
     return zlib.crc32(view[position + _LEGACY_CHECKED_FROM : end]) == header.crc
 
 
@@ -201,9 +205,9 @@ def stamp_in_place(
     The base timestamp and the deltas stay the client's, as Kafka leaves them.
     """
     attributes = header.attributes | LOG_APPEND_TIME
-    _ATTRIBUTES.pack_into(buffer, position + _CHECKED_FROM, attributes)
+    _ATTRIBUTES.pack_into(buffer, position + CHECKED_FROM, attributes)
     _INT64.pack_into(buffer, position + _MAX_TIMESTAMP_AT, now_ms)
-    crc = crc32c(memoryview(buffer)[position + _CHECKED_FROM : position + header.size_bytes])
+    crc = crc32c(memoryview(buffer)[position + CHECKED_FROM : position + header.size_bytes])
     _UINT32.pack_into(buffer, position + _CRC_AT, crc)
 
 
@@ -218,6 +222,6 @@ def seal(header: BatchHeader, records: Buffer) -> bytes:
         batch_length=HEADER_BYTES - LOG_OVERHEAD_BYTES + len(records), magic=2, crc=0
     )
     raw = bytearray(_HEADER.pack(*sized))
-    crc = crc32c(records, crc32c(memoryview(raw)[_CHECKED_FROM:]))
+    crc = crc32c(records, crc32c(memoryview(raw)[CHECKED_FROM:]))
     _UINT32.pack_into(raw, _CRC_AT, crc)
     return b"".join((raw, records))

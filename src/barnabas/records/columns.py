@@ -10,11 +10,12 @@ A record of a batch (magic 2; every length and delta is a zigzag varint):
     length | attributes int8 | timestamp delta | offset delta
            | key length, key | value length, value | header count, headers
 
-Records of a batch follow one another without a gap, so the batches of a fetch, stripped of their
-headers and decompressed, are joined into one buffer (`octets`), and a column is computed over all
-of them at once by `fields.py`: per batch Python would pay numpy's call overhead a dozen times.
-The only Python that runs per record is the walk from one length to the next, and even that only
-where records differ in size.
+Records of a batch follow one another without a gap. Where they are of one size, as one producer's
+often are, `stretches.py` reads them as tables where they lie. Else the batches of a fetch, stripped
+of their headers and decompressed, are joined into one buffer (`octets`), and a column is computed
+over all of them at once by `fields.py`: per batch Python would pay numpy's call overhead a dozen
+times. The only Python that runs per record is the walk from one length to the next, and even that
+only where records differ in size.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from barnabas.records.fields import (
 )
 from barnabas.records.layouts import uniform_fields
 from barnabas.records.record import DEFAULT_LIMIT_BYTES, Record, records_of
+from barnabas.records.stretches import rows_of
 
 ALL_OFFSETS = range(2**63 - 1)
 _GROUP_BYTES = 32 * 1024 * 1024
@@ -153,6 +155,30 @@ def _records_of(view: memoryview, position: int, header: BatchHeader) -> bytes |
 def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterator[Columns]:
     if not group:
         return
+    counts = [section.header.record_count for section in group]
+    rows = None if with_headers else rows_of([section.records for section in group], counts)
+    if rows is None:
+        yield from _decode_any(group, within, with_headers)
+        return
+    offsets = _per_record([s.header.base_offset for s in group], counts) + rows.offset_deltas
+    timestamps, types = _timestamps(group, counts, rows.time_deltas)
+    columns = Columns(
+        keys=rows.keys,
+        values=rows.values,
+        offsets=pa.array(offsets),
+        timestamps=pa.array(timestamps).cast(_TIMESTAMP),
+        timestamp_types=pa.array(types),
+        headers=None,
+    )
+    wanted = _wanted_rows(offsets, within)
+    if wanted.size == offsets.size:
+        yield columns
+    elif wanted.size:
+        yield Columns(*(None if column is None else column.take(wanted) for column in columns))
+
+
+def _decode_any(group: list[_Section], within: range, with_headers: bool) -> Iterator[Columns]:
+    """Records of any sizes: joined into one buffer, then field by field at their positions."""
     data = b"".join([*(section.records for section in group), PADDING])
     octets = np.frombuffer(data, np.uint8)
     counts = [section.header.record_count for section in group]
@@ -163,7 +189,7 @@ def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterato
     timestamps, types = _timestamps(group, counts, fields.time_deltas)
     keys, values, cursor = fields.keys, fields.values, fields.cursor
 
-    wanted = np.flatnonzero((offsets >= within.start) & (offsets < within.stop))
+    wanted = _wanted_rows(offsets, within)
     if not wanted.size:
         return
     if wanted.size < offsets.size:
@@ -179,6 +205,10 @@ def _decode(group: list[_Section], within: range, with_headers: bool) -> Iterato
         timestamp_types=pa.array(types),
         headers=_headers(octets, cursor, ends) if with_headers else None,
     )
+
+
+def _wanted_rows(offsets: Integers, within: range) -> Integers:
+    return np.flatnonzero((offsets >= within.start) & (offsets < within.stop))
 
 
 def _per_record(of_batches: list[int], counts: list[int]) -> Integers:

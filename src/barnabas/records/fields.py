@@ -185,19 +185,19 @@ def binary(octets: Octets, blobs: Blobs) -> pa.Array:
     width = int(blobs.lengths[0])
     if (blobs.lengths != width).any():
         return _binary_of_any_width(octets, blobs)
-    if width < 0:
-        return pa.nulls(blobs.lengths.size, pa.binary())
-    return _binary_of_one_width(octets, blobs.positions, width)
-
-
-def _binary_of_one_width(octets: Octets, positions: Integers, width: int) -> pa.Array:
-    """Gathers items of `width` octets: numpy copies each with one memmove."""
-    count = positions.size
-    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
-    items = np.zeros(0, np.uint8)
-    if width:
+    items = np.zeros((blobs.lengths.size, max(width, 0)), np.uint8)
+    if width > 0:
+        # Gathered as items of so many octets: numpy copies each with one memmove.
         overlapping = np.ndarray((octets.size - width + 1,), f"V{width}", octets, strides=(1,))
-        items = overlapping[positions].view(np.uint8)
+        items = overlapping[blobs.positions].view(np.uint8)
+    return equal_width(items, width, blobs.lengths.size)
+
+
+def equal_width(items: Octets, width: int, count: int) -> pa.Array:
+    """A column of `count` byte strings of `width` octets, which `items` holds; -1: all null."""
+    if width < 0:
+        return pa.nulls(count, pa.binary())
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(items)]
     return pa.Array.from_buffers(pa.binary(), count, buffers)
 

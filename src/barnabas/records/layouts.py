@@ -12,6 +12,9 @@ both deltas (a varint goes on after an octet with its top bit set). An offset de
 octet at 64 and at 8,192, so a batch has two or three classes and a fetch hardly more. Where there
 are many (values of any size) nothing is decoded here: `fields.py` does it for any records.
 
+Records of a class that follow one another lie at one distance; `stretches.py` reads such rows as
+a table and needs no positions at all. Here they may be mixed.
+
 A class is read off its first record by the rules of the slow reader, and what that would refuse is
 of no class; so everything that is found here lies inside its record.
 """
@@ -32,12 +35,14 @@ Chosen = npt.NDArray[np.bool_]
 
 _MOST_CLASSES = 8
 _WORD_BYTES = 8
-_HEAD_BYTES = 2 * _WORD_BYTES
+HEAD_BYTES = 2 * _WORD_BYTES
 
 
-class _Layout(NamedTuple):
+class Layout(NamedTuple):
     """Where the fields of a class lie, counted from a record's start; a length of -1 is a null."""
 
+    size: int
+    """Of the whole record, its length varint included."""
     time_delta: int
     offset_delta: int
     key_length_at: int
@@ -48,7 +53,7 @@ class _Layout(NamedTuple):
     value_length: int
 
 
-class _Heads(NamedTuple):
+class Heads(NamedTuple):
     """Records, and the words that hold the first 16 octets of each."""
 
     rows: Integers
@@ -56,11 +61,15 @@ class _Heads(NamedTuple):
     low: Words
     high: Words
 
-    def where(self, chosen: Chosen) -> _Heads:
+    def where(self, chosen: Chosen) -> Heads:
         if chosen.all():
             return self
         rows, starts, low, high = self
-        return _Heads(rows[chosen], starts[chosen], low[chosen], high[chosen])
+        return Heads(rows[chosen], starts[chosen], low[chosen], high[chosen])
+
+    def first(self, count: int) -> Heads:
+        rows, starts, low, high = self
+        return Heads(rows[:count], starts[:count], low[:count], high[:count])
 
 
 def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | None:
@@ -68,15 +77,15 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
 
     `data` and `octets` are one buffer, with 16 octets behind the last record.
     """
-    left = _Heads(np.arange(starts.size), starts, *_words(octets, starts, _HEAD_BYTES))
+    left = Heads(np.arange(starts.size), starts, *_words(octets, starts, HEAD_BYTES))
     parts: list[tuple[Integers, Fields]] = []
     for _ in range(_MOST_CLASSES):
         # A small class may well come first, so one from the middle stands for the many.
         first = int(left.starts[left.starts.size // 2])
-        layout = _layout(data, first)
+        layout = layout_at(data, first)
         if layout is None:
             return None
-        members = left.where(_same_head(data, first, left, layout))
+        members = left.where(same_head(data, first, left, layout))
         members = members.where(_same_value_length(data, first, octets, members, layout))
         if members.rows.size * _MOST_CLASSES < left.rows.size:
             return None
@@ -89,7 +98,7 @@ def uniform_fields(data: bytes, octets: Octets, starts: Integers) -> Fields | No
     return None
 
 
-def _layout(data: bytes, start: int) -> _Layout | None:
+def layout_at(data: bytes | memoryview, start: int) -> Layout | None:
     """The layout of the record at `start`; None if it has not one that can be a class's."""
     try:
         size, body = read_varint(data, start)
@@ -106,9 +115,10 @@ def _layout(data: bytes, start: int) -> _Layout | None:
         return None
     if value_length < -1 or value + max(value_length, 0) > end:
         return None
-    if key - start > _HEAD_BYTES or value - value_length_at > _WORD_BYTES:
+    if key - start > HEAD_BYTES or value - value_length_at > _WORD_BYTES:
         return None
-    return _Layout(
+    return Layout(
+        end - start,
         time_delta - start,
         offset_delta - start,
         key_length_at - start,
@@ -120,9 +130,9 @@ def _layout(data: bytes, start: int) -> _Layout | None:
     )
 
 
-def _same_head(data: bytes, first: int, heads: _Heads, layout: _Layout) -> Chosen:
+def same_head(data: bytes | memoryview, first: int, heads: Heads, layout: Layout) -> Chosen:
     """Which records have the record length, the key length and the deltas' widths of `first`."""
-    octets = bytearray(_HEAD_BYTES)
+    octets = bytearray(HEAD_BYTES)
     octets[: layout.time_delta - 1] = b"\xff" * (layout.time_delta - 1)
     octets[layout.time_delta : layout.key_length_at] = b"\x80" * (
         layout.key_length_at - layout.time_delta
@@ -135,7 +145,7 @@ def _same_head(data: bytes, first: int, heads: _Heads, layout: _Layout) -> Chose
 
 
 def _same_value_length(
-    data: bytes, first: int, octets: Octets, heads: _Heads, layout: _Layout
+    data: bytes, first: int, octets: Octets, heads: Heads, layout: Layout
 ) -> Chosen:
     """Which of the records whose head is that of `first` have its value length too."""
     at = layout.value_length_at
@@ -145,19 +155,19 @@ def _same_value_length(
     return same
 
 
-def _fields(heads: _Heads, layout: _Layout) -> Fields:
+def _fields(heads: Heads, layout: Layout) -> Fields:
     starts = heads.starts
     value_octets = max(layout.value_length, 0)
     return Fields(
-        time_deltas=_varints(heads, layout.time_delta, layout.offset_delta),
-        offset_deltas=_varints(heads, layout.offset_delta, layout.key_length_at),
+        time_deltas=head_varints(heads, layout.time_delta, layout.offset_delta),
+        offset_deltas=head_varints(heads, layout.offset_delta, layout.key_length_at),
         keys=Blobs(starts + layout.key, np.full(starts.size, layout.key_length)),
         values=Blobs(starts + layout.value, np.full(starts.size, layout.value_length)),
         cursor=starts + (layout.value + value_octets),
     )
 
 
-def _varints(heads: _Heads, begin: int, end: int) -> Integers:
+def head_varints(heads: Heads, begin: int, end: int) -> Integers:
     """Zigzag varints of `end - begin` octets each, `begin` octets into their records."""
     word, at = (heads.low, begin) if begin < _WORD_BYTES else (heads.high, begin - _WORD_BYTES)
     shifted = word >> np.uint64(8 * at)
@@ -191,5 +201,5 @@ def _words(octets: Octets, positions: Integers, size: int) -> list[Words]:
     return [np.ascontiguousarray(column) for column in words.T]
 
 
-def _word(octets: bytes | bytearray, position: int) -> np.uint64:
+def _word(octets: bytes | bytearray | memoryview, position: int) -> np.uint64:
     return np.uint64(int.from_bytes(octets[position : position + _WORD_BYTES], "little"))

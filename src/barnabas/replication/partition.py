@@ -162,7 +162,7 @@ class Partition:
 
     def check_acks_all(self) -> None:
         """Before an append with acks=all (PR-4); raises NotEnoughReplicas."""
-        if not self.has_enough_in_sync():
+        if len(self.isr) < self.min_insync_replicas and not self.has_enough_in_sync():
             raise NotEnoughReplicas(
                 f"{self.topic_partition} has {len(self.isr)} replicas in sync, "
                 f"min.insync.replicas is {self.min_insync_replicas}"

@@ -26,19 +26,23 @@ from barnabas.errors import (
     UnsupportedCompressionType,
 )
 from barnabas.records.batch import (
+    CHECKED_FROM,
     CODEC_MASK,
     CONTROL,
     LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
     TRANSACTIONAL,
     BatchHeader,
     read_header,
     verify_crc,
 )
 from barnabas.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
+from barnabas.records.crc32c import crc32c
 from barnabas.records.rewrite import Rules, Walk, correct_max_timestamp, plain_section, rewrite
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 
 _REFUSED = LOG_APPEND_TIME | CONTROL
+_CODECS = len(CODEC_NAMES)
 _ATTRIBUTES_LOW_AT = 22
 _UNBOUNDED_MS = 9223372036854775807
 _PRODUCERS_CODEC = -1
@@ -151,15 +155,19 @@ def admit(records: memoryview, limits: Limits) -> BatchHeader:
         header = read_header(records)
     except CorruptData as cause:
         raise CorruptMessage(str(cause)) from cause
-    size = header.batch_length + 12
+    # Taken apart at once, in half the time of ten attributes.
+    base_offset, length, _, magic, crc, attributes, delta, _, _, producer_id, _, sequence, count = (
+        header
+    )
+    size = length + LOG_OVERHEAD_BYTES
     if (
-        header.magic != 2
-        or header.base_offset != 0
-        or header.record_count != header.last_offset_delta + 1
-        or header.record_count < 1
-        or header.attributes & _REFUSED
-        or header.attributes & CODEC_MASK >= len(CODEC_NAMES)
-        or (header.producer_id >= 0 and header.base_sequence < 0)
+        magic != 2
+        or base_offset != 0
+        or count != delta + 1
+        or count < 1
+        or attributes & _REFUSED
+        or attributes & CODEC_MASK >= _CODECS
+        or (producer_id >= 0 and sequence < 0)
         or size != len(records)
     ):
         _refuse(records, header)
@@ -171,7 +179,7 @@ def admit(records: memoryview, limits: Limits) -> BatchHeader:
         raise RecordListTooLarge(
             f"the batch has {size} bytes, a segment of this topic {limits.segment_bytes}"
         )
-    if not verify_crc(records, 0, header):
+    if crc32c(records[CHECKED_FROM:]) != crc:
         raise CorruptMessage("the record batch fails its checksum")
     return header
 

@@ -38,6 +38,7 @@ class Unsynced(NamedTuple):
     indexed_point: int
     truncations: int
     names: int
+    replacements: int
     snapshot_offset: int
     epochs_version: int
 
@@ -55,6 +56,7 @@ class Durability:
         "_indexed_point",
         "_names",
         "_names_synced",
+        "_replacements",
         "_snapshot_offset",
         "_snapshot_synced",
         "_truncations",
@@ -75,7 +77,7 @@ class Durability:
         self._epochs = epochs
         # Counted rather than flagged: what changes during a sync is not covered by it.
         self._names, self._names_synced = 1, 0
-        self._truncations = 0
+        self._truncations = self._replacements = 0
         self._begin_offset = 0
         self._snapshot_offset = self._snapshot_synced = -1
         self._aging_from = -1
@@ -94,6 +96,11 @@ class Durability:
     def begins_at(self, offset: int) -> None:
         """Segments below are gone."""
         self._begin_offset = offset
+
+    def segments_replaced(self) -> None:
+        """Some give way to one that is durable itself; its name is not yet."""
+        self._replacements += 1
+        self._names += 1
 
     def truncated(self, offset: int) -> None:
         """The log ends there now; what will be written above it is new."""
@@ -160,6 +167,7 @@ class Durability:
             active_offset,
             self._truncations,
             self._names,
+            self._replacements,
             self._snapshot_offset,
             self._epochs.unsynced_version,
         )
@@ -171,7 +179,10 @@ class Durability:
                 self._files.sync(path)
             except FileNotFoundError:
                 # Taken out of the log while others were synced: nobody needs it.
-                if base_offset >= self._begin_offset and not self._was_cut(unsynced):
+                was_replaced = self._replacements != unsynced.replacements
+                if not (
+                    base_offset < self._begin_offset or was_replaced or self._was_cut(unsynced)
+                ):
                     raise
         if unsynced.epochs_version:
             self._epochs.sync(unsynced.epochs_version)

@@ -40,6 +40,13 @@ def settle(files: Files, directory: Path) -> list[Entry]:
     return files.list(directory)
 
 
+def discard_cleaned(files: Files, directory: Path) -> None:
+    """Remove what a compaction has written, that was given up, or died with its process."""
+    for entry in files.list(directory):
+        if entry.name.endswith(CLEANED):
+            files.remove(directory / entry.name)
+
+
 def _finish_swaps(files: Files, directory: Path) -> None:
     sizes = {entry.name: entry.size_bytes for entry in files.list(directory)}
     swaps = [name for name in sizes if name.endswith(SWAP)]
@@ -48,10 +55,16 @@ def _finish_swaps(files: Files, directory: Path) -> None:
         begin = _base(logs[0])
         end = _end_offset(files, directory / logs[-1], sizes[logs[-1]])
         for name in sizes:
-            if name.endswith(LOG_SUFFIX) and begin <= _base(name) < end:
+            # The first one goes even if nothing is left of it: it has the new one's name.
+            if name.endswith(LOG_SUFFIX) and begin <= _base(name) < max(end, begin + 1):
                 # The log last, for a repetition finds by it what is to be removed.
                 for suffix in (".txnindex", ".timeindex", ".index", LOG_SUFFIX):
                     files.remove(directory / (name.removesuffix(LOG_SUFFIX) + suffix))
+        for name in logs:
+            # An index that is left alone would pass for the new segment's.
+            aborted = name.removesuffix(LOG_SUFFIX + SWAP) + ".txnindex"
+            if aborted + SWAP not in sizes:
+                files.remove(directory / aborted)
     for name in swaps:
         files.replace(directory / name, directory / name.removesuffix(SWAP))
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from barnabas.config import LogConfig
-from barnabas.errors import CorruptMessage, InvalidRecord, OffsetOutOfRange
+from barnabas.errors import CorruptMessage, InvalidRecord, MessageTooLarge, OffsetOutOfRange
 from barnabas.records.batch import (
     BatchHeader,
     assign_in_place,
@@ -37,6 +37,7 @@ from barnabas.storage.discards import Discards
 from barnabas.storage.durability import Durability, Durable, Unsynced
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Files
+from barnabas.storage.index import MAX_RELATIVE_OFFSET
 from barnabas.storage.producers import Producers
 from barnabas.storage.replay import replay
 from barnabas.storage.retention import Bounds, count_removable
@@ -49,6 +50,7 @@ from barnabas.storage.snapshot import (
     snapshot_path,
     write_snapshot,
 )
+from barnabas.storage.swap import Swaps
 from barnabas.storage.transactions import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
 
@@ -66,6 +68,12 @@ class AppendResult(NamedTuple):
     size_bytes: int
     is_duplicate: bool
     """It was there already: a retry. Nothing was written."""
+
+
+# One is made for each batch: this takes half the time of naming its fields.
+_new_result: Callable[[tuple[int, int, int, int, int, bool]], AppendResult] = partial(
+    tuple.__new__, AppendResult
+)
 
 
 class Contents(NamedTuple):
@@ -95,13 +103,16 @@ class Log:
         "_snapshot_offset",
         "directory",
         "epochs",
+        "first_dirty_offset",
         "is_failed",
         "limits",
         "log_end_offset",
         "log_start_offset",
         "producers",
+        "swaps",
         "topic_id",
         "topic_partition",
+        "truncations",
     )
 
     def __init__(
@@ -130,6 +141,10 @@ class Log:
         self._durability = Durability(files, directory, self.epochs, contents.durable)
         self._snapshot_offset = contents.snapshot_offset
         self._discards: Discards | None = None  # made with the first one
+        self.swaps = Swaps(files, directory, self._segments, self._durability)
+        self.first_dirty_offset = -1
+        """Where no cleaner has been yet; -1: nobody has asked the checkpoint."""
+        self.truncations = 0  # how often its end was cut off
         self._is_abandoned = False
         self._rested_at = -1
 
@@ -187,6 +202,27 @@ class Log:
         self.producers.apply(header, result.base_offset, timestamp)
         return result
 
+    def append_own(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
+        """Append a batch of this broker's coordinator; otherwise as `append`.
+
+        With a producer id it is that producer's transaction, but the coordinator counts no
+        sequence for it, so no repetition is recognised. InvalidProducerEpoch, MessageTooLarge.
+        """
+        if self.is_failed:
+            self._refuse()
+        header = read_header(records)
+        limits = self.limits
+        if len(records) > min(limits.max_message_bytes, limits.segment_bytes):
+            raise MessageTooLarge(
+                f"a batch of {len(records)} bytes is too large for {self.topic_partition}"
+            )
+        if header.producer_id < 0:
+            return self._place(records, header, leader_epoch, now_ms)
+        self.producers.check_epoch(header.producer_id, header.producer_epoch)
+        result = self._place(records, header, leader_epoch, now_ms)
+        self.producers.apply(header, result.base_offset, header.max_timestamp)
+        return result
+
     def append_control(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
         """Append a transaction's marker, as its coordinator sends it; otherwise as `append`.
 
@@ -234,14 +270,13 @@ class Log:
         segment = self._segments.active
         if segment.size_bytes and (
             segment.size_bytes > limits.segment_bytes - size
-            or not segment.fits(last_offset)
-            or self._is_full_or_old(segment, timestamp, now_ms)
+            or self._is_full_or_old(segment, last_offset, timestamp, now_ms)
         ):
             segment = self.roll()
         segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
         self.log_end_offset = last_offset + 1
-        return AppendResult(
-            base_offset, last_offset, log_append_time_ms, self.log_start_offset, size, False
+        return _new_result(
+            (base_offset, last_offset, log_append_time_ms, self.log_start_offset, size, False)
         )
 
     @property
@@ -278,8 +313,10 @@ class Log:
 
     # --- roll ------------------------------------------------------------------------------------
 
-    def _is_full_or_old(self, segment: Segment, timestamp: int, now_ms: int) -> bool:
-        """Whether the index leaves no room, or the records span `segment.ms` (ST-2).
+    def _is_full_or_old(
+        self, segment: Segment, last_offset: int, timestamp: int, now_ms: int
+    ) -> bool:
+        """Whether the indexes leave no room, or the records span `segment.ms` (ST-2).
 
         Age is told by the records' own times, by the clock only where the first batch has none.
         """
@@ -287,6 +324,7 @@ class Log:
         if (
             segment.offset_index.count >= limits.index_entries
             or segment.time_index.count >= limits.time_index_entries
+            or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
         ):
             return True
         first = segment.first_timestamp
@@ -404,6 +442,7 @@ class Log:
                 return 0
             if count == len(segments):
                 self.roll()
+            self.swaps.undo()
             taken = segments.take_first(count)
             self._discard(taken, now_ms + self._config.file_delete_delay_ms)
             for each in taken:
@@ -427,6 +466,9 @@ class Log:
 
     def _cut(self, offset: int) -> None:
         segments = self._segments
+        self.truncations += 1
+        self.first_dirty_offset = min(self.first_dirty_offset, offset)
+        self.swaps.undo()
         for each in snapshot_offsets(self._files.list(self.directory)):
             if each > offset:
                 self._files.remove(snapshot_path(self.directory, each))
@@ -462,6 +504,13 @@ class Log:
     def remove_discarded(self, now_ms: int) -> int:
         """Remove files that were taken out long enough ago; returns how many. Suits a thread."""
         return self._discards.remove_due(now_ms) if self._discards else 0
+
+    def finish_swap(self, now_ms: int) -> bool:
+        """What `swaps.begin` has decided, once the directory was synced; False if the log was cut
+        in the meantime, or lost some of the segments."""
+        with self._failing():
+            due_ms = now_ms + self._config.file_delete_delay_ms
+            return self.swaps.finish(partial(self._discard, due_ms=due_ms))
 
     # --- on disk ---------------------------------------------------------------------------------
 
@@ -512,6 +561,7 @@ class Log:
     def close(self) -> None:
         """Leave the directory as a clean stop of Kafka does: the next start need not scan it."""
         with self._failing():
+            self.swaps.undo()
             self._segments.active.write_out()
             self._take_snapshot()
         if not self._durability.is_whole(self.log_end_offset):

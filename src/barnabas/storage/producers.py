@@ -128,10 +128,7 @@ class Producers:
                     return batch
             expected = (producer.last_sequence + 1) % _SEQUENCES
         elif header.producer_epoch < producer.epoch:
-            raise InvalidProducerEpoch(
-                f"producer {header.producer_id} has epoch {producer.epoch} here; "
-                f"{header.producer_epoch} is fenced"
-            )
+            raise _fenced(header.producer_id, header.producer_epoch, producer.epoch)
         else:
             expected = 0
         if sequence != expected and producer.epoch != NO_PRODUCER_EPOCH:
@@ -146,6 +143,12 @@ class Producers:
             )
         return None
 
+    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Whether a batch without a sequence may be appended for a producer; as `check`."""
+        producer = self._producers.get(producer_id)
+        if producer is not None and producer_epoch < producer.epoch:
+            raise _fenced(producer_id, producer_epoch, producer.epoch)
+
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
         """Whether a coordinator's marker may be appended; InvalidProducerEpoch, or
         TransactionCoordinatorFenced if a later coordinator has written one already."""
@@ -153,10 +156,7 @@ class Producers:
         if producer is None:
             return
         if producer_epoch < producer.epoch:
-            raise InvalidProducerEpoch(
-                f"producer {producer_id} has epoch {producer.epoch} here; a marker of "
-                f"{producer_epoch} is fenced"
-            )
+            raise _fenced(producer_id, producer_epoch, producer.epoch)
         if coordinator_epoch < producer.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"producer {producer_id} has a marker of coordinator epoch "
@@ -172,7 +172,9 @@ class Producers:
             producer.epoch = header.producer_epoch
             producer.batches = ()
         delta = header.last_offset_delta
-        sequence = (header.base_sequence + delta) % _SEQUENCES
+        sequence = header.base_sequence
+        if sequence != NO_SEQUENCE:  # a coordinator's batch has none
+            sequence = (sequence + delta) % _SEQUENCES
         appended = Appended(sequence, base_offset + delta, delta, timestamp)
         producer.batches = (*producer.batches[1 - _KEPT_BATCHES :], appended)
         producer.timestamp = timestamp
@@ -203,3 +205,9 @@ class Producers:
         for producer_id, producer in list(self._producers.items()):
             if producer.timestamp <= before_ms and producer.transaction_offset == NO_OFFSET:
                 del self._producers[producer_id]
+
+
+def _fenced(producer_id: int, producer_epoch: int, current: int) -> InvalidProducerEpoch:
+    return InvalidProducerEpoch(
+        f"producer {producer_id} has epoch {current} here; {producer_epoch} is fenced"
+    )

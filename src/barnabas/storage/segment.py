@@ -123,15 +123,19 @@ class Segment:
         written. An index entry is due once per interval."""
         position = self.size_bytes
         size = len(batch)
-        if timestamp > self.max_timestamp:
+        newest = self._max_timestamp
+        if newest is None:
+            newest = self.max_timestamp
+        if timestamp > newest:
             self._max_timestamp = timestamp
             self._offset_of_max_timestamp = last_offset
         if position == 0:
             self._first_timestamp = timestamp
-        if not self.staged:
+        staged = self.staged
+        if not staged:
             # Where this write begins the last one ended, and there a reader that follows waits.
             self._mark(base_offset, position)
-        self.staged.append(batch)
+        staged.append(batch)
         self.size_bytes = position + size
         if self.bytes_since_index > index_interval_bytes:
             self.offset_index.append(last_offset - self.base_offset, position)

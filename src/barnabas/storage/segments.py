@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from operator import is_
 from pathlib import Path
 from typing import overload
 
@@ -187,7 +188,19 @@ class Segments(Sequence[Segment]):
         self._all.append(self.active)
         return taken
 
-    def _close(self, taken: list[Segment]) -> None:
+    def has(self, some: Sequence[Segment]) -> bool:
+        """Whether these are neighbours here, in this order, and none of them is active."""
+        i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
+        found = self._all[i : i + len(some)]
+        return len(found) == len(some) and all(map(is_, found, some)) and i + len(some) < len(self)
+
+    def replace(self, some: Sequence[Segment], new: Segment) -> None:
+        """Put one that holds what is left of these neighbours in their place."""
+        i = bisect_left(self._all, some[0].base_offset, key=_base_offset)
+        self._all[i : i + len(some)] = [new]
+        self._close(some)
+
+    def _close(self, taken: Sequence[Segment]) -> None:
         self._opened = tuple(each for each in self._opened if each not in taken)
         for segment in taken:
             segment.release()

@@ -432,12 +432,12 @@ def test_a_setting_without_effect_is_warned_about(
 
     async def scenario(running: Running) -> None:
         await running.node.controller.create_topic(NewTopic("t"))
-        await running.dynamic.alter_topic("t", replacement([("cleanup.policy", "compact")]))
+        await running.dynamic.alter_topic("t", replacement([("preallocate", "true")]))
         await running.dynamic.alter_broker(None, replacement([("num.io.threads", "9")]))
 
     run(tmp_path, scenario)
     warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
-    assert "topic t: cleanup.policy=compact has no effect: nothing is compacted yet" in warnings
+    assert "topic t: preallocate has no effect: a segment grows as it is written" in warnings
     assert "num.io.threads has no effect: Barnabas does this work on one event loop" in warnings
 
 

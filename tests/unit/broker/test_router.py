@@ -13,9 +13,14 @@ from barnabas.broker.authorization import REQUIRED
 from barnabas.broker.channel import Hold, Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.router import Route
-from barnabas.protocol.api import API_VERSIONS, APIS, METADATA
+from barnabas.protocol.api import API_VERSIONS, APIS, JOIN_GROUP, METADATA
 from barnabas.protocol.codec import decoder
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.raw_client import RawClient
 
@@ -159,3 +164,34 @@ def test_only_produce_may_be_large(node: Broker) -> None:
     with RawClient(node.bootstrap_servers) as client:
         client.send_bytes(framed(header(3, 1) + bytes(5 * 1024 * 1024)))
         assert client.is_closed_by_peer()
+
+
+def test_what_is_kept_of_a_request_does_not_keep_its_receive_buffer(node: Broker) -> None:
+    """A group keeps its members' subscriptions, which lay in a buffer of 256 KiB each."""
+    assert node._server is not None
+    routes = node._server._routers[0]._routes
+    kept: list[memoryview] = []
+
+    def keep(context: Context, request: JoinGroupRequest) -> Outcome:
+        kept.extend(memoryview(protocol.metadata) for protocol in request.protocols)
+        return JoinGroupResponse(protocol_name="", leader="", member_id="")
+
+    routes.clear()
+    routes[JOIN_GROUP.key, 4] = Route(JOIN_GROUP, decoder(JoinGroupRequest, 4), keep)
+    protocol = JoinGroupRequestProtocol(name="range", metadata=b"subscribed")
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=6000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+    try:
+        with RawClient(node.bootstrap_servers) as client:
+            client.call(JOIN_GROUP, 4, request)
+    finally:
+        routes.clear()
+    (metadata,) = kept
+    assert bytes(metadata) == b"subscribed"
+    assert isinstance(metadata.obj, bytes)
+    assert len(metadata.obj) < 1000

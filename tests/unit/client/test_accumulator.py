@@ -22,6 +22,7 @@ from barnabas.errors import (
 from barnabas.records.batch import iterate_batches, verify_crc
 from barnabas.records.record import iterate_records
 from barnabas.types import TopicPartition
+from tests.effort import examples
 
 T0 = TopicPartition("t", 0)
 SIZE = 100
@@ -184,6 +185,33 @@ def test_without_retries_a_failure_is_final() -> None:
     assert accumulator.used_bytes == 0
 
 
+def test_a_transaction_marks_its_batches() -> None:
+    """PR-7: the same bytes otherwise; and a checksum that fits."""
+    accumulator = identified(transactional_id="t")
+    append(accumulator)
+    batch = take(accumulator)
+    data = batch.encode(9, 3, is_transactional=True)
+    ((position, header),) = iterate_batches(data)
+    assert header.is_transactional and header.producer_epoch == 3
+    assert verify_crc(data, position, header)
+    assert batch.encode(9, 3, is_transactional=True) == data
+
+
+def test_a_transaction_ends_where_sequences_are_lost() -> None:
+    """PR-7: a new identity on the way would take part of it out of the transaction."""
+    accumulator = identified(transactional_id="t")
+    append(accumulator)
+    batch = take(accumulator)
+    accumulator.fail_attempt(batch, OutOfOrderSequenceNumber(), 0)
+    assert isinstance(batch.error, OutOfOrderSequenceNumber)
+    assert accumulator.needs_producer_id
+    with_another = identified()
+    append(with_another)
+    again = take(with_another)
+    with_another.fail_attempt(again, OutOfOrderSequenceNumber(), 0)
+    assert again.error is None and with_another.needs_producer_id
+
+
 # ---- any order of events: everything once, in order ----
 
 
@@ -218,7 +246,7 @@ Step = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(Step, max_size=60))
 def test_every_record_is_stored_once_and_in_order_whatever_fails(steps: list[str]) -> None:
     """PR-5, PR-6, PR-8: lost answers, lost requests, moved leaders and refusals in any mixture."""

@@ -94,3 +94,27 @@ def test_addresses() -> None:
     for wrong in ("", "a", "a:0", ":1", "a:70000", "a:1,b"):
         with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
             parse_servers(wrong)
+
+
+def test_options_of_groups_fit_together() -> None:
+    """CO-4, AS-1, PR-7: what is only for groups, and what must be less than what."""
+    _, config = configure(
+        ConsumerConfig,
+        {"group.id": "g", "partition.assignment.strategy": ["sticky", "range"]},
+    )
+    assert (config.partition_assignment_strategy, config.enable_auto_commit) == (
+        "sticky,range",
+        True,
+    )
+    _, alone = configure(ConsumerConfig, {})
+    assert not alone.enable_auto_commit, "there is nobody to commit for"
+    for options, told in (
+        ({"enable_auto_commit": True}, r"enable\.auto\.commit is for consumers in a group"),
+        ({"group_instance_id": "blue"}, r"group\.instance\.id is for consumers in a group"),
+        ({"group_id": "g", "session_timeout_ms": 3_000}, r"3000 is not less than session"),
+        ({"group_id": "g", "max_poll_interval_ms": 0}, r"max\.poll\.interval\.ms: 0 is less"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            configure(ConsumerConfig, options)
+    with pytest.raises(ConfigError, match=r"conflicts with enable\.idempotence=false"):
+        configure(ProducerConfig, {"transactional_id": "t", "enable_idempotence": False})

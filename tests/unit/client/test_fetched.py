@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.fetched import AbortedTransaction, Chunk, FetchedBytes
+from barnabas.client.fetched import AbortedTransaction, Chunk
 from barnabas.errors import CorruptData
 from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
@@ -90,15 +90,3 @@ def test_a_flipped_bit_is_found_and_named() -> None:
         next(iterator)
     unchecked = [record.value for record in chunk(bytes(data)).iterate(check_crcs=False)]
     assert unchecked[:5] == [b"0", b"1", b"2", b"3", b"4"] and unchecked[5] != b"5"
-
-
-def test_two_fetches_in_a_row_join() -> None:
-    first = FetchedBytes(b"a", 9, 0, 9, 0, 3, (AbortedTransaction(1, 0),))
-    second = FetchedBytes(
-        b"b", 10, 1, 10, 3, 5, (AbortedTransaction(1, 0), AbortedTransaction(2, 4))
-    )
-    assert first.joined(second) == FetchedBytes(
-        b"ab", 10, 1, 10, 0, 5, (AbortedTransaction(1, 0), AbortedTransaction(2, 4))
-    )
-    with pytest.raises(AssertionError):
-        first.joined(second._replace(offset=4))

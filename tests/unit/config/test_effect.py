@@ -5,13 +5,14 @@ Whoever begins to read a key moves its row from the inert tables to `broker_keys
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import barnabas
 from barnabas.config import BROKER_KEYS, TOPIC_KEYS
 
 PACKAGE = Path(barnabas.__file__).parent
-BROKER_SIDE = ("broker", "cluster", "controller", "net", "replication", "storage")
+BROKER_SIDE = ("broker", "cluster", "controller", "coordinator", "net", "replication", "storage")
 
 
 def _code() -> str:
@@ -22,7 +23,8 @@ def _code() -> str:
 
 def _keys_that_are_read() -> set[str]:
     code = _code()
-    read = {name for name in BROKER_KEYS if f'"{name}"' in code}
+    # What is given to a new topic ("name": value) is written, not read.
+    read = {name for name in BROKER_KEYS if re.search(f'"{re.escape(name)}"(?!:)', code)}
     for key in TOPIC_KEYS.values():
         if f"config.{key.name.replace('.', '_')}" in code:
             read.update(key.synonyms)

@@ -18,9 +18,7 @@ def test_settings_without_effect_are_told_with_the_reason() -> None:
         "left.by.another.version": "1",
     }
     assert topic_warnings(settings) == [
-        "min.cleanable.dirty.ratio has no effect: nothing is compacted yet",
         "remote.storage.enable has no effect: there is no tiered storage",
-        "cleanup.policy=compact has no effect: nothing is compacted yet",
     ]
     assert topic_warnings({"cleanup.policy": "delete"}) == []
 

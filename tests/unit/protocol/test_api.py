@@ -23,7 +23,8 @@ def test_every_api_has_its_messages(api: Api) -> None:
     assert api.response.__name__ == f"{api.name}Response"
     assert api.request.__module__ == f"barnabas.protocol.messages.{api.stem}"
     for message in (api.request, api.response):
-        assert message.flexible.first == api.flexible_from
+        for version in range(api.min_version, api.max_version + 1):
+            assert (version in message.flexible) == (version >= api.flexible_from)
 
 
 def test_produce_is_advertised_from_0() -> None:

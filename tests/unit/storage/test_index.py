@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from struct import pack
+from struct import Struct, pack
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.errors import CorruptData
 from barnabas.storage.files import OsFiles
@@ -97,3 +100,55 @@ def test_a_file_that_lost_its_end_is_corrupt_data(tmp_path: Path) -> None:
     index = SparseIndex(OsFiles(), tmp_path / "x.index", OFFSET_ENTRY, 2)
     with pytest.raises(CorruptData, match="ends before its entry 1"):
         index.floor(5)
+
+
+@given(
+    entry=st.sampled_from([OFFSET_ENTRY, TIME_ENTRY]),
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["floor", "floor_by_second", "append", "truncate", "write_out"]),
+            st.floats(0, 1),
+        ),
+        max_size=40,
+    ),
+)
+def test_st_3_lookups_find_what_is_there_whatever_came_before(
+    entry: Struct, steps: list[tuple[str, float]]
+) -> None:
+    """A page that is kept must not tell of entries that were cut, nor hide what was added."""
+    with TemporaryDirectory() as directory:
+        index = SparseIndex(OsFiles(), Path(directory) / "x.index", entry, 0)
+        entries: list[tuple[int, int]] = []
+        for what, share in [("append", 1.0), ("write_out", 0.0), *steps]:
+            number = int(share * (len(entries) + 2))
+            if what == "append":
+                for i in range(len(entries), len(entries) + int(share * 2000)):
+                    entries.append((3 * i + 2, 5 * i + 1))
+                    index.append(*entries[-1])
+            elif what == "truncate":
+                del entries[number:]
+                index.truncate(len(entries))
+            elif what == "write_out":
+                index.write_out()
+            elif what == "floor":
+                assert index.floor(3 * number) == _below(entries, 3 * number, 0)
+            else:
+                assert index.floor_by_second(5 * number) == _below(entries, 5 * number, 1)
+        index.release()
+
+
+def _below(entries: list[tuple[int, int]], target: int, column: int) -> tuple[int, int] | None:
+    return next((entry for entry in reversed(entries) if entry[column] <= target), None)
+
+
+def test_a_reader_that_goes_on_reads_each_page_once(tmp_path: Path) -> None:
+    """ST-3: one small read for some two megabytes of log."""
+    count = 10_000
+    index = _index(tmp_path, [(i, i) for i in range(count)])
+    index.write_out()
+    files = WatchedFiles()
+    again = SparseIndex(files, index.path, OFFSET_ENTRY, count)
+    for target in range(0, count, 100):
+        assert again.floor(target) == (target, target)
+        assert again.floor_by_second(target + 50) == (target + 50, target + 50)
+    assert files.bytes_read["x.index"] < 1.02 * count * OFFSET_ENTRY.size

@@ -68,6 +68,43 @@ def test_a_swap_beside_a_cleaned_one_is_no_finished_set(tmp_path: Path) -> None:
     assert (tmp_path / f"{10:020}.log").stat().st_size == len(batch(10))
 
 
+def test_a_segment_of_which_nothing_is_left_is_replaced_too(tmp_path: Path) -> None:
+    """Its aborted transactions with it: their markers are gone, and nobody could end the skipping
+    of their producers."""
+    for base in (0, 10):
+        _segment(tmp_path, base, base, 10)
+    (tmp_path / f"{0:020}.txnindex").write_bytes(bytes(34))
+    for suffix in (".log", ".index", ".timeindex"):
+        (tmp_path / f"{0:020}{suffix}.swap").write_bytes(b"")
+    assert _names(tmp_path) == [".log", "10.log"]
+    assert (tmp_path / f"{0:020}.log").stat().st_size == 0
+    assert not (tmp_path / f"{0:020}.txnindex").exists()
+
+
+def test_an_index_of_aborted_transactions_does_not_pass_for_the_new_one(tmp_path: Path) -> None:
+    """The process died when it had renamed the old log to `.deleted`, and nothing else."""
+    _segment(tmp_path, 10, 10, 10)
+    (tmp_path / f"{0:020}.log.deleted").write_bytes(b"")
+    (tmp_path / f"{0:020}.txnindex").write_bytes(bytes(34))
+    _segment(tmp_path, 0, 5, 5, suffix=".swap")
+    assert _names(tmp_path) == [".log", "10.log"]
+    assert not (tmp_path / f"{0:020}.txnindex").exists()
+
+
+def test_the_new_index_of_aborted_transactions_is_kept(tmp_path: Path) -> None:
+    """Whether the process that finished the swap was done with the log's name or not."""
+    for is_renamed in (False, True):
+        directory = tmp_path / str(is_renamed)
+        directory.mkdir()
+        _segment(directory, 0, 5, 5, suffix=".swap")
+        (directory / f"{0:020}.txnindex.swap").write_bytes(b"new")
+        if is_renamed:
+            (directory / f"{0:020}.log.swap").rename(directory / f"{0:020}.log")
+            (directory / f"{0:020}.txnindex.swap").rename(directory / f"{0:020}.txnindex")
+        assert _names(directory) == [".log"]
+        assert (directory / f"{0:020}.txnindex").read_bytes() == b"new"
+
+
 def test_an_orderly_directory_is_not_touched(tmp_path: Path) -> None:
     _segment(tmp_path, 0, 0, 5)
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}

@@ -209,7 +209,7 @@ def test_segments_of_a_topic_do_not_roll_all_at_once(tmp_path: Path) -> None:
         append(log, batch(timestamp=T0))
         segment = log.segments[0]
         segment.base_offset = run  # as of another partition
-        waited = next(ms for ms in range(1100) if log._is_full_or_old(segment, T0 + ms, T0))
+        waited = next(ms for ms in range(1100) if log._is_full_or_old(segment, 0, T0 + ms, T0))
         assert 100 <= waited <= 1001
         ends.add(waited)
     assert len(ends) > 5

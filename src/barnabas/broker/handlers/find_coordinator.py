@@ -1,13 +1,26 @@
-"""FindCoordinator (key 10): which broker coordinates a group or a transactional id.
+"""FindCoordinator (key 10): which broker coordinates a group or a transactional id (GC-1).
 
-There are no coordinators yet, and the answer says so in the protocol's own words. It is served at
-all because librdkafka before 2.11.1 takes a broker without it for one that cannot do lz4.
+It is the leader of the partition that keeps the key. The internal topic is made when the first
+client asks for a coordinator, and the answer waits for it: the client's next step then succeeds.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from barnabas.broker.authorization import Operation, ResourceType
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.errors import CoordinatorNotAvailable
+from barnabas.broker.deadline import within
+from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.coordinator.placing import partition_of
+from barnabas.errors import (
+    CoordinatorNotAvailable,
+    GroupAuthorizationFailed,
+    InvalidRequest,
+    KafkaError,
+    TransactionalIdAuthorizationFailed,
+)
 from barnabas.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -15,29 +28,71 @@ from barnabas.protocol.messages.find_coordinator import (
 )
 
 _BATCHED = 4  # KIP-699: several keys in one request
-_WHY = "this broker has no group or transaction coordinator yet"
+_GROUP, _TRANSACTION = 0, 1
+_TOPICS = {_GROUP: GROUP_TOPIC, _TRANSACTION: TRANSACTION_TOPIC}
+_CREATION_MS = 5000
 
 
-def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    # A client that subscribes goes on asking, and says nothing: its user looks here.
-    context.node.tell_once(
-        "client %s asked for a coordinator: there are no consumer groups and no transactions yet, "
-        "so it will wait; let it assign its partitions (kafka-console-consumer: --partition)",
-        context.client_id,
-    )
-    if context.version < _BATCHED:
+def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
+    topic = _TOPICS.get(request.key_type)
+    if topic is not None and topic not in context.node.image.topics:
+        keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
+        if any(_refusal(context, request.key_type, key) is None for key in keys):
+            return _make_and_answer(context, request, topic)
+    return _answer(context, request)
+
+
+async def _make_and_answer(
+    context: Context, request: FindCoordinatorRequest, topic: str
+) -> FindCoordinatorResponse:
+    node = context.node
+    with suppress(KafkaError):  # the log has it; the client is told that there is no coordinator
+        await within(_CREATION_MS, node.internal_topics.make(topic, node.config))
+    return _answer(context, request)
+
+
+def _answer(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    if context.version >= _BATCHED:
         return FindCoordinatorResponse(
-            error_code=CoordinatorNotAvailable.code, error_message=_WHY, node_id=-1, port=-1
+            coordinators=[
+                _find(context, request.key_type, key)
+                for key in dict.fromkeys(request.coordinator_keys)
+            ]
         )
+    found = _find(context, request.key_type, request.key)
     return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(
-                key=key,
-                node_id=-1,
-                port=-1,
-                error_code=CoordinatorNotAvailable.code,
-                error_message=_WHY,
-            )
-            for key in request.coordinator_keys
-        ]
+        error_code=found.error_code,
+        error_message=found.error_message or "NONE",  # as Kafka has it
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
     )
+
+
+def _find(context: Context, key_type: int, key: str) -> Coordinator:
+    error = _refusal(context, key_type, key)
+    if error is None:
+        topic = context.node.image.topics.get(_TOPICS[key_type])
+        if topic is not None:
+            leader = topic.partitions[partition_of(key, len(topic.partitions))].leader
+            broker = context.node.image.brokers.get(leader)
+            if broker is not None:
+                host, port = context.address_of(broker)
+                return Coordinator(key=key, node_id=leader, host=host, port=port, error_message="")
+        error = CoordinatorNotAvailable("there is no coordinator at the moment; ask again")
+    return Coordinator(
+        key=key, node_id=-1, port=-1, error_code=error.code, error_message=str(error)
+    )
+
+
+def _refusal(context: Context, key_type: int, key: str) -> KafkaError | None:
+    """Why this caller gets no coordinator for this key, whatever the state of the cluster."""
+    if key_type == _GROUP:
+        if not context.allowed(key):
+            return GroupAuthorizationFailed(f"not allowed to know of group {key!r}")
+    elif key_type == _TRANSACTION:
+        if not context.allowed_to(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
+            return TransactionalIdAuthorizationFailed(f"not allowed to know of {key!r}")
+    else:
+        return InvalidRequest(f"key type {key_type}: 0 is a group, 1 a transactional id")
+    return None

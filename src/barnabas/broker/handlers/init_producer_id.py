@@ -1,20 +1,22 @@
 """InitProducerId (key 22): an id and an epoch for an idempotent producer (KIP-98).
 
-Stage two only when a new block of ids has to be taken from the metadata store. A transactional id
-needs the transaction coordinator, which is not there yet.
+With a transactional id the transaction coordinator answers, and fences whoever had the id before
+(PR-7). Stage two only when a new block of ids has to be taken from the metadata store.
 """
 
 from __future__ import annotations
 
-from barnabas.broker.authorization import CLUSTER_NAME
+from barnabas.broker.asked import settled
+from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.errors import (
     ClusterAuthorizationFailed,
-    CoordinatorNotAvailable,
     InvalidRequest,
     KafkaError,
+    TransactionalIdAuthorizationFailed,
 )
+from barnabas.protocol.message import Message
 from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -23,10 +25,10 @@ from barnabas.protocol.messages.init_producer_id import (
 
 def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
     if request.transactional_id is not None:
-        error = CoordinatorNotAvailable if request.transactional_id else InvalidRequest
-        return _failed(error)
+        return _handle_transactional(context, request, request.transactional_id)
     if not context.allowed(CLUSTER_NAME):
-        return _failed(ClusterAuthorizationFailed)
+        error = ClusterAuthorizationFailed
+        return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
     producer_id = context.node.producer_ids.next()
     if producer_id is None:
         return _from_new_block(context)
@@ -41,5 +43,52 @@ def _made(producer_id: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-def _failed(error: type[KafkaError]) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
+# --- transactional -------------------------------------------------------------------------------
+
+
+def _handle_transactional(context: Context, request: InitProducerIdRequest, name: str) -> Outcome:
+    from barnabas.coordinator.transaction_answers import init_failed
+
+    node = context.node
+    try:
+        if not context.allowed_to(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name):
+            raise TransactionalIdAuthorizationFailed
+        if not name:
+            raise InvalidRequest
+        spare_id = None
+        if node.transactions.shard_of(name).machine.needs_producer_id(name):
+            spare_id = node.producer_ids.next()
+            if spare_id is None:
+                return _ask_with_new_block(context, request, name)
+        return _ask(context, request, name, spare_id)
+    except KafkaError as error:
+        return init_failed(error, context.version)
+
+
+async def _ask_with_new_block(
+    context: Context, request: InitProducerIdRequest, name: str
+) -> Message:
+    from barnabas.coordinator.transaction_answers import init_failed
+
+    spare_id = await context.node.producer_ids.next_from_new_block()
+    try:
+        outcome = _ask(context, request, name, spare_id)
+    except KafkaError as error:
+        return init_failed(error, context.version)
+    return await settled(outcome, context.node.replicas)
+
+
+def _ask(
+    context: Context, request: InitProducerIdRequest, name: str, spare_id: int | None
+) -> Outcome:
+    """Ask the coordinator; KafkaError if it is not here."""
+    from barnabas.coordinator.transaction_answers import init_failed
+
+    version = context.version
+    shard = context.node.transactions.shard_of(name)
+    return shard.ask(
+        lambda ticket, now_ms: shard.machine.init_producer_id(
+            ticket, request, version, spare_id, now_ms
+        ),
+        lambda error: init_failed(error, version),
+    )

@@ -4,6 +4,9 @@ Stage one patches in place and stages; there is no `await` in it, so requests of
 append in their order. The router has all that a wake-up staged written, then asks for the answers.
 Stage two, only where the high watermark has not yet passed (acks=all) or a flush is under way,
 waits for that. A failed partition does not fail its neighbours.
+
+`append` and `settled` do both stages for whoever has taken a request apart: this handler, and
+`broker.repeated_produce` for requests that need no decoding.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ from barnabas.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     InvalidTopic,
-    InvalidTxnState,
     KafkaError,
     KafkaStorageError,
     NotEnoughReplicasAfterAppend,
@@ -36,11 +38,13 @@ from barnabas.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from barnabas.protocol.wire import Records
 from barnabas.records.compression import ZSTD
 from barnabas.storage.admission import codec_of, is_transactional
+from barnabas.storage.log import AppendResult
 
-# A partition whose answer has to wait: its replica, the offset to reach, the answer to correct.
-Waiting = list[tuple[Replica, int, PartitionProduceResponse]]
+# What was appended: the replica, the offset that has to be reached, the answer to correct.
+Appended = list[tuple[Replica, int, PartitionProduceResponse]]
 
 # A batch that has to be prepared first: its topic, where it goes, and the preparation.
 Unprepared = list[tuple[str, PartitionProduceData, Coroutine[Any, Any, memoryview]]]
@@ -64,14 +68,13 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
 class _Produced(Staged):
     """One request on its way: what it appended, and what will be answered."""
 
-    __slots__ = ("_appended", "_context", "_has_error", "_refused", "_request", "_responses")
+    __slots__ = ("_appended", "_context", "_refused", "_request", "_responses")
 
     def __init__(self, context: Context, request: ProduceRequest) -> None:
         self._context = context
         self._request = request
         self._responses: list[TopicProduceResponse] = []
-        self._appended: list[tuple[Replica, int, PartitionProduceResponse]] = []
-        self._has_error = False
+        self._appended: Appended = []
         self._refused: dict[tuple[str, int], KafkaError] | None = None  # before the append
 
     def prepare_all(self) -> Unprepared:
@@ -128,38 +131,18 @@ class _Produced(Staged):
             )
 
     def _append(self, topic: str, data: PartitionProduceData) -> PartitionProduceResponse:
-        context, acks = self._context, self._request.acks
+        context, acks, index = self._context, self._request.acks, data.index
         try:
-            if acks not in _ACKS:
-                raise InvalidRequiredAcks(f"acks={acks}: 0, 1 and -1 (all) are possible")
-            if not context.allowed(topic):
-                raise TopicAuthorizationFailed(f"not allowed to write to {topic}")
-            if topic in INTERNAL_TOPICS:
-                raise InvalidTopic(f"{topic} is internal: clients cannot write to it")
-            if self._refused is not None and (topic, data.index) in self._refused:
-                self._has_error = True
-                return _failed(data.index, self._refused[topic, data.index])
-            node = context.node
-            replica = node.replicas.leader_of((topic, data.index))
-            if acks == ACKS_ALL:
-                replica.partition.check_acks_all()
-            records = data.records
-            if not isinstance(records, memoryview) or not len(records):
-                raise InvalidRecord(f"no records for {topic}-{data.index}")
-            if context.version < _ZSTD and codec_of(records) == ZSTD:
-                raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD}")
-            if is_transactional(records):
-                raise InvalidTxnState("the batch belongs to a transaction that was not begun here")
-            try:
-                result = replica.append(records, node.clock.now_ms())
-            except OSError as error:
-                node.replicas.fail_directory(replica, error)
-                raise KafkaStorageError(str(error)) from error
+            if self._refused is not None and (topic, index) in self._refused:
+                _check(context, acks, topic)
+                raise self._refused[topic, index]
+            replica, result = append(
+                context, acks, (topic, index), data.records, self._request.transactional_id
+            )
         except KafkaError as error:
-            self._has_error = True
-            return _failed(data.index, error)
+            return failed(index, error)
         answer = PartitionProduceResponse(
-            index=data.index,
+            index=index,
             base_offset=result.base_offset,
             log_append_time_ms=result.log_append_time_ms,
             log_start_offset=result.log_start_offset,
@@ -169,26 +152,73 @@ class _Produced(Staged):
 
     def answer(self) -> ProduceResponse | Later | None:
         """Once the logs are written: the answer, or what has to be awaited for it."""
-        acks = self._request.acks
-        waiting: Waiting = []
-        for appended in self._appended:
-            replica, end_offset, answer = appended
-            if replica.log.is_failed:
-                self._has_error = True
-                _fail(answer, KafkaStorageError(f"{replica.topic_partition} cannot be written"))
-            elif (acks == ACKS_ALL and replica.high_watermark < end_offset) or replica.flush:
-                waiting.append(appended)
-        if acks == ACKS_NONE:
-            if self._has_error:
-                _tell_by_closing(self._responses)
-            return None
+        request = self._request
         response = ProduceResponse(responses=self._responses)
-        if waiting:
-            return _wait(response, waiting, self._request)
-        return response
+        outcome = settled(response, self._appended, request.acks, request.timeout_ms)
+        if request.acks == ACKS_NONE:
+            _tell_by_closing(self._responses)
+            return None
+        return outcome
 
 
-def _failed(index: int, error: KafkaError) -> PartitionProduceResponse:
+def append(
+    context: Context,
+    acks: int,
+    place: tuple[str, int],
+    records: Records | None,
+    transactional_id: str | None = None,
+) -> tuple[Replica, AppendResult]:
+    """Stage one of one partition (topic and number): where its batch came to stand.
+
+    Raises the row to answer.
+    """
+    _check(context, acks, place[0])
+    node = context.node
+    replica = node.replicas.leader_of(place)
+    if acks == ACKS_ALL:
+        replica.partition.check_acks_all()
+    if not isinstance(records, memoryview) or not len(records):
+        raise InvalidRecord(f"no records for {place[0]}-{place[1]}")
+    if context.version < _ZSTD and codec_of(records) == ZSTD:
+        raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD}")
+    if is_transactional(records):
+        from barnabas.broker.verification import check_produced  # few brokers need it
+
+        check_produced(context, replica, transactional_id, records)
+    try:
+        return replica, replica.append(records, node.clock.now_ms())
+    except OSError as error:
+        node.replicas.fail_directory(replica, error)
+        raise KafkaStorageError(str(error)) from error
+
+
+def _check(context: Context, acks: int, topic: str) -> None:
+    if acks not in _ACKS:
+        raise InvalidRequiredAcks(f"acks={acks}: 0, 1 and -1 (all) are possible")
+    if not context.allowed(topic):
+        raise TopicAuthorizationFailed(f"not allowed to write to {topic}")
+    if topic in INTERNAL_TOPICS:
+        raise InvalidTopic(f"{topic} is internal: clients cannot write to it")
+
+
+def settled(
+    response: ProduceResponse, appended: Appended, acks: int, timeout_ms: int
+) -> ProduceResponse | Later:
+    """Once the logs are written: the answer, or what has to be awaited for it."""
+    waiting: Appended = []
+    for each in appended:
+        replica, end_offset, answer = each
+        if replica.log.is_failed:
+            _fail(answer, KafkaStorageError(f"{replica.topic_partition} cannot be written"))
+        elif (acks == ACKS_ALL and replica.high_watermark < end_offset) or (
+            replica.flush and acks != ACKS_NONE
+        ):
+            waiting.append(each)
+    return _wait(response, waiting, acks, timeout_ms) if waiting else response
+
+
+def failed(index: int, error: KafkaError) -> PartitionProduceResponse:
+    """The answer for a partition to which nothing was appended."""
     answer = PartitionProduceResponse(index=index)
     _fail(answer, error)
     return answer
@@ -216,25 +246,25 @@ def _tell_by_closing(responses: list[TopicProduceResponse]) -> None:
 
 
 async def _wait(
-    response: ProduceResponse, waiting: Waiting, request: ProduceRequest
+    response: ProduceResponse, waiting: Appended, acks: int, timeout_ms: int
 ) -> ProduceResponse:
     """Stage two: it is on disk, if the topic asks for that, and for acks=all in the whole ISR."""
-    deadline = asyncio.get_running_loop().time() + request.timeout_ms / 1000
+    deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
     for replica, end_offset, answer in waiting:
         try:
             async with asyncio.timeout_at(deadline):
-                if request.acks == ACKS_ALL:
+                if acks == ACKS_ALL:
                     await replica.wait_for(end_offset)
                 else:
                     await replica.flushed(end_offset)
-            if request.acks == ACKS_ALL and not replica.partition.has_enough_in_sync():
+            if acks == ACKS_ALL and not replica.partition.has_enough_in_sync():
                 raise NotEnoughReplicasAfterAppend(
                     f"{replica.topic_partition}: written, but the ISR shrank below "
                     "min.insync.replicas"
                 )
         except TimeoutError:
             answer.error_code = RequestTimedOut.code
-            answer.error_message = f"not replicated within {request.timeout_ms} ms"
+            answer.error_message = f"not replicated within {timeout_ms} ms"
         except KafkaError as error:
             answer.error_code = error.code
             answer.error_message = str(error)

@@ -211,7 +211,7 @@ def test_a_setting_without_effect_is_warned_about(
     client: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """UX-3"""
-    config = CreatableTopicConfig(name="cleanup.policy", value="compact")
-    assert create(client, "not-compacted-yet", configs=[config]).error_code == 0
+    config = CreatableTopicConfig(name="preallocate", value="true")
+    assert create(client, "not-preallocated", configs=[config]).error_code == 0
     said = [record.getMessage() for record in caplog.records]
-    assert any("not-compacted-yet" in line and "cleanup.policy" in line for line in said), said
+    assert any("not-preallocated" in line and "preallocate" in line for line in said), said

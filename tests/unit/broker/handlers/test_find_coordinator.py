@@ -1,23 +1,88 @@
-"""FindCoordinator: there is none yet, said in the protocol's own words."""
+"""GC-1: FindCoordinator names the leader of the partition that keeps the key."""
 
 from __future__ import annotations
 
 import pytest
 
-from barnabas.errors import CoordinatorNotAvailable
-from barnabas.protocol.api import FIND_COORDINATOR
+from barnabas import Broker
+from barnabas.errors import CoordinatorNotAvailable, InvalidRequest
+from barnabas.protocol.api import DESCRIBE_CONFIGS, FIND_COORDINATOR, METADATA
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.raw_client import RawClient
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
 
 
 @pytest.mark.parametrize("version", range(FIND_COORDINATOR.max_version + 1))
-def test_not_available_in_every_version(client: RawClient, version: int) -> None:
+def test_the_coordinator_of_a_group_in_every_version_gc_1(
+    node: Broker, client: RawClient, version: int
+) -> None:
+    host, port = node.bootstrap_servers.rsplit(":", 1)
     if version < 4:
         answer = client.call(FIND_COORDINATOR, version, FindCoordinatorRequest(key="group"))
-        assert answer.error_code == CoordinatorNotAvailable.code
-        assert answer.node_id == -1
+        assert (answer.error_code, answer.node_id) == (0, 0)
+        assert (answer.host, answer.port) == (host, int(port))
+        assert answer.error_message in ("NONE", "")  # version 0 has none
     else:
-        request = FindCoordinatorRequest(coordinator_keys=["a", "b"])
+        request = FindCoordinatorRequest(coordinator_keys=["a", "b", "a"])
         answer = client.call(FIND_COORDINATOR, version, request)
         assert [each.key for each in answer.coordinators] == ["a", "b"]
-        assert {each.error_code for each in answer.coordinators} == {CoordinatorNotAvailable.code}
+        for each in answer.coordinators:
+            assert (each.error_code, each.node_id, each.host, each.port) == (
+                0, 0, host, int(port),
+            )  # fmt: skip
+            assert each.error_message == ""
+
+
+@pytest.mark.parametrize("key_type", [SHARE, 7, -1])
+def test_kinds_of_keys_that_have_no_coordinator_here(client: RawClient, key_type: int) -> None:
+    request = FindCoordinatorRequest(coordinator_keys=["a"], key_type=key_type)
+    answer = client.call(FIND_COORDINATOR, 6, request)
+    assert answer.coordinators[0].error_code == InvalidRequest.code
+    assert str(key_type) in answer.coordinators[0].error_message
+
+
+def test_the_internal_topics_are_made_when_first_asked_for_tp_8(client: RawClient) -> None:
+    for key_type, topic, expected in (
+        (GROUP, "__consumer_offsets", {"compression.type": "producer"}),
+        (
+            TRANSACTION,
+            "__transaction_state",
+            {
+                "compression.type": "uncompressed",
+                "min.insync.replicas": "1",
+                "unclean.leader.election.enable": "false",
+            },
+        ),
+    ):
+        request = FindCoordinatorRequest(coordinator_keys=["k"], key_type=key_type)
+        found = client.call(FIND_COORDINATOR, 4, request)
+        assert found.coordinators[0].error_code == 0
+        wanted = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+        (described,) = client.call(METADATA, 9, wanted).topics
+        assert described.is_internal
+        assert len(described.partitions) == 50
+        resource = DescribeConfigsResource(
+            resource_type=2, resource_name=topic, configuration_keys=None
+        )
+        answer = client.call(DESCRIBE_CONFIGS, 1, DescribeConfigsRequest(resources=[resource]))
+        configs = {each.name: each.value for each in answer.results[0].configs}
+        assert configs["cleanup.policy"] == "compact"
+        assert configs["segment.bytes"] == "104857600"
+        assert expected.items() <= configs.items()
+
+
+def test_what_cannot_be_made_is_no_coordinator_and_the_log_says_why_tp_8(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = {"offsets.topic.replication.factor": "3"}
+    with Broker(config=settings) as broker, RawClient(broker.bootstrap_servers) as client:
+        answer = client.call(FIND_COORDINATOR, 2, FindCoordinatorRequest(key="group"))
+        assert answer.error_code == CoordinatorNotAvailable.code
+        assert answer.node_id == -1
+    assert "__consumer_offsets cannot be created" in caplog.text

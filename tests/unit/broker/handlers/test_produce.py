@@ -10,9 +10,9 @@ from barnabas.errors import (
     InvalidRequiredAcks,
     InvalidTimestamp,
     InvalidTopic,
-    InvalidTxnState,
     MessageTooLarge,
     OutOfOrderSequenceNumber,
+    TransactionalIdAuthorizationFailed,
     UnknownTopicOrPartition,
     UnsupportedCompressionType,
 )
@@ -218,4 +218,5 @@ def test_a_transactional_batch_needs_a_transaction(client: RawClient, topic: str
     records = bytearray(batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0))
     records[22] |= TRANSACTIONAL
     records[17:21] = crc32c(records[21:]).to_bytes(4, "big")
-    assert produce(client, topic, bytes(records)).error_code == InvalidTxnState.code
+    answer = produce(client, topic, bytes(records))
+    assert answer.error_code == TransactionalIdAuthorizationFailed.code, "whose transaction?"

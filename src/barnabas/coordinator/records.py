@@ -7,32 +7,29 @@
     __transaction_state    key: version int16 (0), transactional id
                            value: version int16 (0; 1 from Kafka 4), body; null deletes
 
-A member's subscription and assignment are bytes to the broker; consumers put a version int16 and a
-body of their own there (`ConsumerProtocol`), of which newer versions only add at the end.
-
-Owns these layouts, in the notation of the wire's messages, and decoding. Whatever the bytes are,
-the outcome is a record, `UnknownRecordType` for a kind that we do not know, or `CorruptData`.
+Owns these layouts, in the notation of the wire's messages, encoding and decoding.
+Whatever the bytes are, the outcome is a record, `UnknownRecordType` for a kind that we do not
+know, or `CorruptData`.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct, error
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from barnabas.coordinator.offset_bytes import (
+    OffsetCommit,
+    decode_offset_commit,
+    encode_offset_key,
+    encode_offset_value,
+)
 from barnabas.errors import CorruptData
-from barnabas.protocol.codec import decode, decode_prefix
+from barnabas.protocol.codec import decode, encode_after
 from barnabas.protocol.message import Message, field
 from barnabas.protocol.wire import BYTES, INT8, INT16, INT32, INT64, STRING, Array
 
-GROUP_TOPIC, TRANSACTION_TOPIC = "__consumer_offsets", "__transaction_state"
-
-CONSUMER_PROTOCOL = "consumer"
-"""The protocol type of groups whose members' bytes are a `ConsumerProtocol`."""
-
 _VERSION = Struct(">h")
-
-M = TypeVar("M", bound=Message)
 
 
 class OffsetCommitKey(Message):
@@ -55,7 +52,9 @@ class GroupMetadataKey(Message):
 
 class MemberMetadata(Message):
     member_id: str = field(STRING)
-    group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", ignorable=True)
+    group_instance_id: str | None = field(
+        STRING, versions="3+", nullable="3+", default=None, ignorable=True
+    )
     client_id: str = field(STRING)
     client_host: str = field(STRING)
     rebalance_timeout: int = field(INT32, versions="1+", ignorable=True)
@@ -71,26 +70,6 @@ class GroupMetadataValue(Message, flexible="4+"):
     leader: str | None = field(STRING, nullable="0+")
     current_state_timestamp: int = field(INT64, versions="2+", default=-1, ignorable=True)
     members: list[MemberMetadata] = field(Array(MemberMetadata))
-
-
-class TopicPartitions(Message):
-    topic: str = field(STRING)
-    partitions: list[int] = field(Array(INT32))
-
-
-class ConsumerProtocolSubscription(Message):
-    topics: list[str] = field(Array(STRING))
-    user_data: bytes | None = field(BYTES, nullable="0+")
-    owned_partitions: list[TopicPartitions] = field(
-        Array(TopicPartitions), versions="1+", ignorable=True
-    )
-    generation_id: int = field(INT32, versions="2+", default=-1, ignorable=True)
-    rack_id: str | None = field(STRING, versions="3+", nullable="3+", default=None, ignorable=True)
-
-
-class ConsumerProtocolAssignment(Message):
-    assigned_partitions: list[TopicPartitions] = field(Array(TopicPartitions))
-    user_data: bytes | None = field(BYTES, nullable="0+")
 
 
 class TransactionKey(Message):
@@ -137,8 +116,6 @@ _NEWEST: dict[type[Message], int] = {
     OffsetCommitValue: 4,
     GroupMetadataValue: 4,
     TransactionValue: 1,
-    ConsumerProtocolSubscription: 3,
-    ConsumerProtocolAssignment: 3,
 }
 
 
@@ -159,8 +136,61 @@ class InternalRecord(NamedTuple):
     value: Message | None
 
 
+class KeyValue(NamedTuple):
+    """A record of an internal topic as bytes; without a value it is a tombstone."""
+
+    key: bytes
+    value: bytes | None
+
+
+# The versions that Kafka 3.9 writes with the newest inter-broker protocol that ZooKeeper has.
+_WRITTEN: dict[type[Message], int] = {
+    OffsetCommitKey: 1,
+    OffsetCommitValue: 3,
+    GroupMetadataKey: GROUP_METADATA_TYPE,
+    GroupMetadataValue: 3,
+    TransactionKey: TRANSACTION_TYPE,
+    TransactionValue: 0,
+}
+_WITH_EXPIRY = 1  # an offset with a time of its own at which it expires
+
+
+def encode_record(key: Message, value: Message | None) -> KeyValue:
+    """A record as Kafka 3.9 writes it; None deletes what the key names. Raises ValueError."""
+    if isinstance(key, OffsetCommitKey):
+        return _encode_offset(key, value)
+    name = _encode(key, _WRITTEN[type(key)])
+    return KeyValue(name, None if value is None else _encode(value, _WRITTEN[type(value)]))
+
+
+def _encode_offset(key: OffsetCommitKey, value: Message | None) -> KeyValue:
+    """By hand, for nothing is written as often; but one that says when it expires is rare."""
+    name = encode_offset_key(key.group, key.topic, key.partition)
+    if value is None:
+        return KeyValue(name, None)
+    assert isinstance(value, OffsetCommitValue), f"{value} is no offset"
+    if value.expire_timestamp != -1:
+        return KeyValue(name, _encode(value, _WITH_EXPIRY))
+    return KeyValue(
+        name,
+        encode_offset_value(
+            value.offset, value.leader_epoch, value.metadata, value.commit_timestamp
+        ),
+    )
+
+
+def _encode(message: Message, version: int) -> bytes:
+    out = bytearray(_VERSION.pack(version))
+    encode_after(out, message, version)
+    return bytes(out)
+
+
 def decode_group_record(key: bytes | None, value: bytes | None) -> InternalRecord:
     """A record of `__consumer_offsets`. Raises UnknownRecordType, CorruptData."""
+    if key is not None and value is not None:
+        commit = decode_offset_commit(key, value)  # of the kind that a broker has most of
+        if commit is not None:
+            return _offset_record(commit)
     kind, body = _versioned(key)
     if kind not in _GROUP_KEYS:
         raise UnknownRecordType(kind)
@@ -169,20 +199,27 @@ def decode_group_record(key: bytes | None, value: bytes | None) -> InternalRecor
     return _record(kind, name, GroupMetadataValue if is_group else OffsetCommitValue, value)
 
 
+def _offset_record(commit: OffsetCommit) -> InternalRecord:
+    group, topic, partition, offset, leader_epoch, metadata, commit_timestamp = commit
+    return InternalRecord(
+        _WRITTEN[OffsetCommitKey],
+        OffsetCommitKey(group=group, topic=topic, partition=partition),
+        _WRITTEN[OffsetCommitValue],
+        OffsetCommitValue(
+            offset=offset,
+            leader_epoch=leader_epoch,
+            metadata=metadata,
+            commit_timestamp=commit_timestamp,
+        ),
+    )
+
+
 def decode_transaction_record(key: bytes | None, value: bytes | None) -> InternalRecord:
     """A record of `__transaction_state`. Raises UnknownRecordType, CorruptData."""
     kind, body = _versioned(key)
     if kind != TRANSACTION_TYPE:
         raise UnknownRecordType(kind)
     return _record(kind, decode(TransactionKey, body, kind), TransactionValue, value)
-
-
-def decode_consumer_protocol(cls: type[M], data: bytes) -> tuple[int, M]:
-    """Version and content of a member's subscription or assignment. Raises CorruptData."""
-    version, body = _versioned(data)
-    if version < 0:
-        raise CorruptData(f"{cls.__name__} has the version {version}")
-    return version, decode_prefix(cls, body, min(version, _NEWEST[cls]))
 
 
 def _record(kind: int, key: Message, cls: type[Message], value: bytes | None) -> InternalRecord:

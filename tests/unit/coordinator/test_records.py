@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.cli.internal_lines import show_group_record, show_transaction_record
-from barnabas.cli.internal_records import (
+from barnabas.coordinator.records import (
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,

@@ -1,0 +1,117 @@
+"""The child process that compacts, as its broker sees it: a job in, events out.
+
+It is started for the first job and ended when there is none; killed, it leaves nothing but files
+with the suffix `.cleaned`. Nothing of it is waited for on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import barnabas
+from barnabas.storage.compaction.job import Event, Failed, read_event
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+_MODULE = "barnabas.storage.compaction"
+_READ_BYTES = 64 * 1024
+
+T = TypeVar("T")
+
+
+class CleanerProcess:
+    """One process at most; `send` starts it."""
+
+    def __init__(self) -> None:
+        self._process: Popen[bytes] | None = None
+        self._received: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._rest = b""
+
+    @property
+    def pid(self) -> int | None:
+        """None as long as there is none."""
+        return None if self._process is None else self._process.pid
+
+    async def send(self, lines: Iterable[bytes]) -> None:
+        """Give it a job, which is made while it is sent. OSError, also if it has died."""
+        if self._process is None:
+            self._process = self._start()
+        assert self._process.stdin is not None
+        for line in lines:
+            await _in_thread(self._process.stdin.write, line)
+        await _in_thread(self._process.stdin.flush)
+
+    def _start(self) -> Popen[bytes]:
+        from subprocess import PIPE, Popen
+
+        # The child must find the package wherever this process has it from.
+        path = [str(Path(barnabas.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+        # No descriptor of ours is inheritable; without closing them all, no fork of this process's
+        # memory is needed either.
+        process = Popen(
+            [sys.executable, "-m", _MODULE],
+            stdin=PIPE,
+            stdout=PIPE,
+            env=environment,
+            close_fds=False,
+        )
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        self._received = asyncio.Queue()
+        self._rest = b""
+        asyncio.get_running_loop().add_reader(process.stdout.fileno(), self._readable, process)
+        return process
+
+    def _readable(self, process: Popen[bytes]) -> None:
+        assert process.stdout is not None
+        descriptor = process.stdout.fileno()
+        data = os.read(descriptor, _READ_BYTES)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._received.put_nowait(line)
+        if not data:
+            asyncio.get_running_loop().remove_reader(descriptor)
+            self._received.put_nowait(None)
+
+    async def event(self, timeout_s: float) -> Event | None:
+        """The next that it says, if within that time; its own end is a failure of the pass."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                line = await self._received.get()
+        except TimeoutError:
+            return None
+        if line is not None:
+            return read_event(line)
+        status = await self._reap()
+        return Failed(f"the cleaner's process ended by itself, with status {status}", False)
+
+    async def end(self) -> None:
+        """Let it end, now; it has to do with nobody's log any more when this returns."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            await self._reap()
+
+    async def _reap(self) -> int:
+        process, self._process = self._process, None
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        asyncio.get_running_loop().remove_reader(process.stdout.fileno())
+        status = await _in_thread(process.wait)
+        process.stdout.close()
+        try:
+            process.stdin.close()
+        except BrokenPipeError:
+            return status  # what it was sent last did not reach it any more
+        return status
+
+
+async def _in_thread(action: Callable[..., T], *arguments: object) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, partial(action, *arguments))

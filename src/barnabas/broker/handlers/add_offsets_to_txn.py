@@ -1,0 +1,62 @@
+"""AddOffsetsToTxn (key 25): the partition with a group's offsets becomes part of a transaction.
+
+Answered by the transaction's coordinator; the offsets go to the group's (TxnOffsetCommit).
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.asked import settled
+from barnabas.broker.authorization import Operation, ResourceType
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.cluster.layout import GROUP_TOPIC
+from barnabas.coordinator.transaction_answers import add_offsets_failed
+from barnabas.errors import (
+    GroupAuthorizationFailed,
+    InvalidRequest,
+    KafkaError,
+    TransactionalIdAuthorizationFailed,
+)
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from barnabas.types import TopicPartition
+
+
+def handle(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
+    name, group = request.transactional_id, request.group_id
+    try:
+        if not context.allowed(name):
+            raise TransactionalIdAuthorizationFailed
+        if not context.allowed_to(Operation.READ, ResourceType.GROUP, group):
+            raise GroupAuthorizationFailed
+        if not name:
+            raise InvalidRequest
+        if GROUP_TOPIC not in context.node.image.topics:
+            return _make_and_ask(context, request)
+        return _ask(context, request)
+    except KafkaError as error:
+        return add_offsets_failed(error, context.version)
+
+
+async def _make_and_ask(context: Context, request: AddOffsetsToTxnRequest) -> Message:
+    """The producer asks for the group's coordinator later: nobody else may have made the topic."""
+    node = context.node
+    try:
+        await node.internal_topics.make(GROUP_TOPIC, node.config)
+        outcome = _ask(context, request)
+    except KafkaError as error:
+        return add_offsets_failed(error, context.version)
+    return await settled(outcome, node.replicas)
+
+
+def _ask(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
+    """Ask the coordinator; KafkaError if it is not here."""
+    node, version = context.node, context.version
+    partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
+    shard = node.transactions.shard_of(request.transactional_id)
+    return shard.ask(
+        lambda ticket, now_ms: shard.machine.add_offsets(
+            ticket, request, partition, version, now_ms
+        ),
+        lambda error: add_offsets_failed(error, version),
+    )

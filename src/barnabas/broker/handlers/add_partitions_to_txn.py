@@ -1,0 +1,101 @@
+"""AddPartitionsToTxn (key 24): partitions become part of a transaction (PR-7).
+
+All of them or none: if one is unknown or forbidden, the others are answered with
+OPERATION_NOT_ATTEMPTED. From version 4 on it is brokers that ask, to verify what a producer sends
+them (KIP-890); then there may be several transactions, each with its own answer.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import cast
+
+from barnabas.broker.asked import joined
+from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.cluster.layout import INTERNAL_TOPICS
+from barnabas.coordinator.transaction_answers import add_failed, add_result, partitions_of
+from barnabas.errors import (
+    ClusterAuthorizationFailed,
+    InvalidRequest,
+    KafkaError,
+    OperationNotAttempted,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.types import TopicPartition
+
+_BROKERS = 4  # the first version that brokers send, and not clients
+
+
+def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome:
+    if context.version < _BROKERS:
+        one = AddPartitionsToTxnTransaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+        return joined([_add(context, one)], _answer_client)
+    if not context.allowed_to(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return AddPartitionsToTxnResponse(error_code=ClusterAuthorizationFailed.code)
+    return joined([_add(context, each) for each in request.transactions], _answer_broker)
+
+
+def _answer_client(results: list[Message]) -> AddPartitionsToTxnResponse:
+    (result,) = cast(list[AddPartitionsToTxnResult], results)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
+
+
+def _answer_broker(results: list[Message]) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=cast(list[AddPartitionsToTxnResult], results)
+    )
+
+
+def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> Outcome:
+    name, version = transaction.transactional_id, context.version
+    fail = partial(add_failed, transaction, version=version)
+    try:
+        if version < _BROKERS and not context.allowed(name):
+            raise TransactionalIdAuthorizationFailed
+        partitions = partitions_of(transaction.topics)
+        refused = {one: code for one in partitions if (code := _refusal(context, one))}
+        if refused:
+            return add_result(transaction, lambda one: refused.get(one, OperationNotAttempted.code))
+        if not name:
+            raise InvalidRequest
+        shard = context.node.transactions.shard_of(name)
+    except KafkaError as error:
+        return fail(error)
+    if transaction.verify_only:
+        codes = shard.machine.verify(
+            name, transaction.producer_id, transaction.producer_epoch, partitions
+        )
+        return add_result(transaction, codes.__getitem__)
+    return shard.ask(
+        lambda ticket, now_ms: shard.machine.add_partitions(ticket, transaction, version, now_ms),
+        fail,
+    )
+
+
+def _refusal(context: Context, topic_partition: TopicPartition) -> int:
+    """Why the partition cannot be part of any transaction of the caller; 0 if it can."""
+    name, partition = topic_partition
+    if context.version < _BROKERS and (
+        name in INTERNAL_TOPICS or not context.allowed_to(Operation.WRITE, ResourceType.TOPIC, name)
+    ):
+        return TopicAuthorizationFailed.code
+    topic = context.node.image.topics.get(name)
+    if topic is None or partition not in topic.partitions:
+        return UnknownTopicOrPartition.code
+    return 0

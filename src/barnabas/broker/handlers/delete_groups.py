@@ -1,0 +1,55 @@
+"""DeleteGroups (key 42): groups without members are forgotten, with their offsets (KIP-229)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from barnabas.broker.asked import Fail, joined
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.broker.shard import Shard
+from barnabas.coordinator.groups import Groups
+from barnabas.errors import GroupAuthorizationFailed, KafkaError
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+
+def handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
+    """Each shard deletes its groups in one append; the others do not depend on it."""
+    refused = []
+    by_shard: dict[int, tuple[Shard[Groups], list[str]]] = {}
+    for group_id in dict.fromkeys(request.groups_names):
+        try:
+            if not context.allowed(group_id):
+                raise GroupAuthorizationFailed(f"not allowed to delete {group_id}")
+            shard = context.node.groups.shard_of(group_id)
+        except KafkaError as error:
+            refused.append(DeletableGroupResult(group_id=group_id, error_code=error.code))
+        else:
+            by_shard.setdefault(shard.partition, (shard, []))[1].append(group_id)
+
+    def together(answers: list[Message]) -> DeleteGroupsResponse:
+        parts = cast(list[DeleteGroupsResponse], answers)
+        results = [result for part in parts for result in part.results]
+        return DeleteGroupsResponse(results=refused + results)
+
+    return joined([_deleted(*each) for each in by_shard.values()], together)
+
+
+def _deleted(shard: Shard[Groups], group_ids: list[str]) -> Outcome:
+    machine = shard.machine
+    return shard.ask(
+        lambda ticket, now_ms: machine.delete(ticket, group_ids, now_ms), _all_failed(group_ids)
+    )
+
+
+def _all_failed(group_ids: list[str]) -> Fail:
+    def failed(error: KafkaError) -> DeleteGroupsResponse:
+        results = [DeletableGroupResult(group_id=one, error_code=error.code) for one in group_ids]
+        return DeleteGroupsResponse(results=results)
+
+    return failed

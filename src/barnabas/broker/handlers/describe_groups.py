@@ -1,0 +1,50 @@
+"""DescribeGroups (key 15): state and members of groups, and their last rebalances on request."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from barnabas.broker.asked import joined
+from barnabas.broker.authorization import ResourceType
+from barnabas.broker.authorized_operations import authorized_operations
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.errors import NONE, GroupAuthorizationFailed, KafkaError
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+
+def handle(context: Context, request: DescribeGroupsRequest) -> Outcome:
+    def together(answers: list[Message]) -> DescribeGroupsResponse:
+        groups = cast(list[DescribedGroup], answers)
+        if request.include_authorized_operations:
+            for group in groups:
+                if group.error_code == NONE:
+                    group.authorized_operations = authorized_operations(
+                        context, ResourceType.GROUP, group.group_id
+                    )
+        return DescribeGroupsResponse(groups=groups)
+
+    with_events = request.include_events
+    outcomes = [_described(context, group_id, with_events) for group_id in request.groups]
+    return joined(outcomes, together)
+
+
+def _described(context: Context, group_id: str, with_events: bool) -> Outcome:
+    def failed(error: KafkaError) -> DescribedGroup:
+        return DescribedGroup(group_id=group_id, error_code=error.code)
+
+    if not context.allowed(group_id):
+        return failed(GroupAuthorizationFailed())
+    try:
+        shard = context.node.groups.shard_of(group_id)
+    except KafkaError as error:
+        return failed(error)
+    machine = shard.machine
+    return shard.ask(
+        lambda ticket, now_ms: machine.describe(ticket, group_id, with_events=with_events), failed
+    )

@@ -1,0 +1,60 @@
+"""DescribeProducers (key 61): what a partition's leader remembers of producers (KIP-664).
+
+With the offset at which each open transaction began: so one that hangs is found.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.context import Context
+from barnabas.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
+from barnabas.protocol.messages.describe_producers import (
+    DescribeProducersPartition,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopic,
+    DescribeProducersTopicResponse,
+    ProducerState,
+)
+
+
+def handle(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _describe(context, topic, partition) for partition in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(
+    context: Context, topic: DescribeProducersTopic, partition: int
+) -> DescribeProducersPartition:
+    try:
+        if not context.allowed(topic.name):
+            raise TopicAuthorizationFailed
+        if topic.name not in context.node.image.topics:
+            raise UnknownTopicOrPartition
+        replica = context.node.replicas.leader_of((topic.name, partition))
+    except KafkaError as error:
+        return DescribeProducersPartition(
+            partition_index=partition, error_code=error.code, error_message=str(error)
+        )
+    return DescribeProducersPartition(
+        partition_index=partition,
+        active_producers=[
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.transaction_offset,
+            )
+            for producer_id, producer in replica.log.producers
+        ],
+    )

@@ -1,0 +1,48 @@
+"""DescribeTransactions (key 65): the state of transactional ids (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from barnabas.broker.asked import joined
+from barnabas.broker.authorization import Operation, ResourceType
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.coordinator.transaction_answers import describe_failed
+from barnabas.errors import InvalidRequest, KafkaError, TransactionalIdAuthorizationFailed
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+
+
+def handle(context: Context, request: DescribeTransactionsRequest) -> Outcome:
+    def answer(states: list[Message]) -> DescribeTransactionsResponse:
+        found = cast(list[TransactionState], states)
+        for state in found:
+            state.topics = [
+                each
+                for each in state.topics
+                if context.allowed_to(Operation.DESCRIBE, ResourceType.TOPIC, each.topic)
+            ]
+        return DescribeTransactionsResponse(transaction_states=found)
+
+    names = dict.fromkeys(request.transactional_ids)
+    return joined([_describe(context, name) for name in names], answer)
+
+
+def _describe(context: Context, name: str) -> Outcome:
+    try:
+        if not context.allowed(name):
+            raise TransactionalIdAuthorizationFailed
+        if not name:
+            raise InvalidRequest
+        shard = context.node.transactions.shard_of(name)
+    except KafkaError as error:
+        return describe_failed(name, error)
+    return shard.ask(
+        lambda ticket, _: shard.machine.describe(ticket, name),
+        lambda error: describe_failed(name, error),
+    )

@@ -1,0 +1,37 @@
+"""JoinGroup (key 11): a member enters its group; answered when all the others have too (GC-2)."""
+
+from __future__ import annotations
+
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.coordinator.joining import Caller
+from barnabas.coordinator.rebalance import refused_join
+from barnabas.errors import GroupAuthorizationFailed, KafkaError
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+
+def handle(context: Context, request: JoinGroupRequest) -> Outcome:
+    version = context.version
+
+    def failed(error: KafkaError) -> JoinGroupResponse:
+        return refused_join(error, request.member_id, version)
+
+    if not context.allowed(request.group_id):
+        return failed(GroupAuthorizationFailed())
+    try:
+        shard = context.node.groups.shard_of(request.group_id)
+    except KafkaError as error:
+        return failed(error)
+    machine, caller = shard.machine, _caller(context)
+    return shard.ask(lambda ticket, now_ms: machine.join(ticket, request, caller, now_ms), failed)
+
+
+def _caller(context: Context) -> Caller:
+    digits = context.node.random.uuid().hex()
+    parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return Caller(
+        client_id=context.client_id or "",
+        host=f"/{context.client_address}",
+        new_id="-".join(parts),
+        version=context.version,
+    )

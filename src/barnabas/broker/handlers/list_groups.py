@@ -1,0 +1,55 @@
+"""ListGroups (key 16): the groups that this broker coordinates, as far as the caller may know."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from barnabas.broker.asked import joined
+from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.broker.shard import Shard
+from barnabas.coordinator.groups import Groups
+from barnabas.errors import NONE, CoordinatorLoadInProgress, KafkaError
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+
+
+def handle(context: Context, request: ListGroupsRequest) -> Outcome:
+    groups = context.node.groups
+    # What is loaded is told all the same, as Kafka does.
+    code = CoordinatorLoadInProgress.code if groups.is_loading else NONE
+
+    def together(answers: list[Message]) -> ListGroupsResponse:
+        parts = cast(list[ListGroupsResponse], answers)
+        found = [group for part in parts for group in part.groups]
+        errors = [part.error_code for part in parts if part.error_code]
+        return ListGroupsResponse(
+            error_code=code or (errors[0] if errors else NONE), groups=_visible(context, found)
+        )
+
+    return joined([_listed(shard, request) for shard in groups.loaded], together)
+
+
+def _listed(shard: Shard[Groups], request: ListGroupsRequest) -> Outcome:
+    machine = shard.machine
+    return shard.ask(lambda ticket, now_ms: machine.list_groups(ticket, request), _failed)
+
+
+def _failed(error: KafkaError) -> ListGroupsResponse:
+    return ListGroupsResponse(error_code=error.code)
+
+
+def _visible(context: Context, groups: list[ListedGroup]) -> list[ListedGroup]:
+    """Who may describe the cluster sees all, others the groups that they may describe."""
+    if context.allowed(CLUSTER_NAME):
+        return groups
+    return [
+        group
+        for group in groups
+        if context.allowed_to(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+    ]

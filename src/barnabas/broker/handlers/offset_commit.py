@@ -1,0 +1,56 @@
+"""OffsetCommit (key 8): a group's progress, kept in `__consumer_offsets` (GC-3).
+
+What the members of the group may commit is the coordinator's machine's to say; here only what it
+does not know: which topics there are, and who asks. Version 0, by which the oldest clients keep
+their offsets in ZooKeeper, is refused.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from barnabas.broker.asked import joined
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.broker.offset_topics import Refused, add_refused, screen
+from barnabas.coordinator.offset_answers import commit_answer
+from barnabas.errors import GroupAuthorizationFailed, KafkaError, UnsupportedVersion
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitPartitionResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopicResponse,
+)
+
+_IN_ZOOKEEPER = 0
+
+
+def handle(context: Context, request: OffsetCommitRequest) -> Outcome:
+    if context.version == _IN_ZOOKEEPER:
+        return commit_answer(request, UnsupportedVersion)
+    if not context.allowed(request.group_id):
+        return commit_answer(request, GroupAuthorizationFailed)
+    request.topics, refused = screen(context, request.topics)
+    if not refused:
+        return _commit(context, request)
+    outcome = _commit(context, request) if request.topics else OffsetCommitResponse()
+    return joined([outcome], lambda answers: _complete(answers, refused))
+
+
+def _commit(context: Context, request: OffsetCommitRequest) -> Outcome:
+    def failed(error: KafkaError) -> OffsetCommitResponse:
+        return commit_answer(request, error)
+
+    try:
+        shard = context.node.groups.shard_of(request.group_id)
+    except KafkaError as error:
+        return failed(error)
+    machine = shard.machine
+    return shard.ask(lambda ticket, now_ms: machine.commit(ticket, request, now_ms), failed)
+
+
+def _complete(answers: list[Message], refused: Refused) -> OffsetCommitResponse:
+    answer = cast(OffsetCommitResponse, answers[0])
+    add_refused(answer.topics, refused, OffsetCommitTopicResponse, OffsetCommitPartitionResponse)
+    return answer

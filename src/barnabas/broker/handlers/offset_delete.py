@@ -1,0 +1,53 @@
+"""OffsetDelete (key 47): a group forgets its offsets of some partitions (KIP-496)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from barnabas.broker.asked import joined
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.broker.offset_topics import Refused, add_refused, screen
+from barnabas.errors import NONE, GroupAuthorizationFailed, InvalidGroupId, KafkaError
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.offset_delete import (
+    OffsetDeletePartitionResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteTopicResponse,
+)
+
+
+def handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
+    if not context.allowed(request.group_id):
+        return _failed(GroupAuthorizationFailed())
+    if not request.group_id:
+        return _failed(InvalidGroupId())
+    request.topics, refused = screen(context, request.topics)
+    # Asked even if no partition is left, for it may be the group that is wrong.
+    outcome = _delete(context, request)
+    return joined([outcome], lambda answers: _complete(answers, refused)) if refused else outcome
+
+
+def _delete(context: Context, request: OffsetDeleteRequest) -> Outcome:
+    try:
+        shard = context.node.groups.shard_of(request.group_id)
+    except KafkaError as error:
+        return _failed(error)
+    machine = shard.machine
+    return shard.ask(
+        lambda ticket, now_ms: machine.delete_offsets(ticket, request, now_ms), _failed
+    )
+
+
+def _failed(error: KafkaError) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=error.code)
+
+
+def _complete(answers: list[Message], refused: Refused) -> OffsetDeleteResponse:
+    answer = cast(OffsetDeleteResponse, answers[0])
+    if answer.error_code == NONE:
+        add_refused(
+            answer.topics, refused, OffsetDeleteTopicResponse, OffsetDeletePartitionResponse
+        )
+    return answer

@@ -1,0 +1,102 @@
+"""OffsetFetch (key 9): what groups have committed, each asked of its own shard.
+
+    version 1       one group; an error is told at each partition
+    2 to 7          one group, perhaps all of its offsets; an error is told once, without partitions
+    from 8          several groups, each with its own error (KIP-709)
+
+A caller that may not know of a topic does not see it among all offsets of a group, and is told so
+where it names the topic. Version 0, for offsets in ZooKeeper, is refused.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from barnabas.broker.asked import joined
+from barnabas.broker.authorization import Operation, ResourceType
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.coordinator.offset_answers import Error, fetch_answer, no_offset
+from barnabas.errors import (
+    GroupAuthorizationFailed,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnsupportedVersion,
+)
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchGroupResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopic,
+    OffsetFetchTopicResponse,
+)
+
+_IN_ZOOKEEPER = 0
+_ERROR_OF_GROUP = 2
+_BATCHED = 8
+
+
+def handle(context: Context, request: OffsetFetchRequest) -> Outcome:
+    if context.version >= _BATCHED:
+        outcomes = [_fetch(context, group, request.require_stable) for group in request.groups]
+        return joined(
+            outcomes,
+            lambda answers: OffsetFetchResponse(
+                groups=cast(list[OffsetFetchGroupResponse], answers)
+            ),
+        )
+    group = OffsetFetchGroup(group_id=request.group_id, topics=request.topics)
+    return joined([_fetch(context, group, request.require_stable)], _alone)
+
+
+def _alone(answers: list[Message]) -> OffsetFetchResponse:
+    answer = cast(OffsetFetchGroupResponse, answers[0])
+    return OffsetFetchResponse(topics=answer.topics, error_code=answer.error_code)
+
+
+def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> Outcome:
+    version = context.version
+
+    def failed(error: Error) -> OffsetFetchGroupResponse:
+        answer = fetch_answer(group, error)
+        if version >= _ERROR_OF_GROUP:
+            answer.topics = []
+        return answer
+
+    if version == _IN_ZOOKEEPER:
+        return failed(UnsupportedVersion)
+    if not context.allowed(group.group_id):
+        return failed(GroupAuthorizationFailed)
+    try:
+        shard = context.node.groups.shard_of(group.group_id)
+    except KafkaError as error:
+        return failed(error)
+    hidden = [topic for topic in group.topics or () if not _may_see(context, topic.name)]
+    if hidden:
+        group.topics = [topic for topic in group.topics or () if topic not in hidden]
+    machine = shard.machine
+    outcome = shard.ask(
+        lambda ticket, now_ms: machine.fetch(ticket, group, require_stable, now_ms), failed
+    )
+    return joined([outcome], lambda answers: _screened(context, answers, hidden))
+
+
+def _screened(
+    context: Context, answers: list[Message], hidden: list[OffsetFetchTopic]
+) -> OffsetFetchGroupResponse:
+    """The group's answer, with nothing in it that the caller may not see."""
+    answer = cast(OffsetFetchGroupResponse, answers[0])
+    if answer.error_code:
+        return answer
+    answer.topics = [topic for topic in answer.topics if _may_see(context, topic.name)]
+    code = TopicAuthorizationFailed.code
+    for topic in hidden:
+        partitions = [no_offset(number, code) for number in topic.partition_indexes]
+        answer.topics.append(OffsetFetchTopicResponse(name=topic.name, partitions=partitions))
+    return answer
+
+
+def _may_see(context: Context, topic: str) -> bool:
+    return context.allowed_to(Operation.DESCRIBE, ResourceType.TOPIC, topic)

@@ -1,0 +1,38 @@
+"""SyncGroup (key 14): a member gets its part; answered when the leader has handed it in (GC-2)."""
+
+from __future__ import annotations
+
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.errors import (
+    CoordinatorLoadInProgress,
+    GroupAuthorizationFailed,
+    InconsistentGroupProtocol,
+    KafkaError,
+    RebalanceInProgress,
+)
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_NAMES_PROTOCOL = 5
+
+
+def handle(context: Context, request: SyncGroupRequest) -> Outcome:
+    if not context.allowed(request.group_id):
+        return _failed(GroupAuthorizationFailed())
+    names_protocol = request.protocol_type is not None and request.protocol_name is not None
+    if context.version >= _NAMES_PROTOCOL and not names_protocol:
+        return _failed(InconsistentGroupProtocol())
+    try:
+        shard = context.node.groups.shard_of(request.group_id)
+    except CoordinatorLoadInProgress:
+        # The rebalance that this belongs to is forgotten. Old clients do not expect the error
+        # itself, and joining again is all that helps.
+        return _failed(RebalanceInProgress())
+    except KafkaError as error:
+        return _failed(error)
+    machine = shard.machine
+    return shard.ask(lambda ticket, now_ms: machine.sync(ticket, request, now_ms), _failed)
+
+
+def _failed(error: KafkaError) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error.code)

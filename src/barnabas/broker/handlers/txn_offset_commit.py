@@ -1,0 +1,83 @@
+"""TxnOffsetCommit (key 28): offsets as part of a transaction, so that what was read and what was
+written count together or not at all (KIP-98).
+
+They wait in the group's partition of `__consumer_offsets` for the transaction's marker. The
+transaction must know of that partition, or no marker would ever come (KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from barnabas.broker.asked import as_coordinator, joined
+from barnabas.broker.authorization import Operation, ResourceType
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.broker.offset_topics import Refused, add_refused, screen
+from barnabas.broker.verification import check_open
+from barnabas.coordinator.decision import TransactionalBatch
+from barnabas.coordinator.offset_answers import transactional_answer
+from barnabas.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    GroupAuthorizationFailed,
+    KafkaError,
+    TransactionalIdAuthorizationFailed,
+)
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitPartitionResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitTopicResponse,
+)
+
+_KNOWS_LOADING = 2
+_KNOWS_ABORTABLE = 4
+
+
+def handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
+    if not context.allowed(request.transactional_id):
+        return transactional_answer(request, TransactionalIdAuthorizationFailed)
+    if not context.allowed_to(Operation.READ, ResourceType.GROUP, request.group_id):
+        return transactional_answer(request, GroupAuthorizationFailed)
+    request.topics, refused = screen(context, request.topics)
+    if not refused:
+        return _commit(context, request)
+    outcome = _commit(context, request) if request.topics else TxnOffsetCommitResponse()
+    return joined([outcome], lambda answers: _complete(answers, refused))
+
+
+def _commit(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
+    is_old = context.version < _KNOWS_LOADING
+
+    def failed(error: KafkaError) -> TxnOffsetCommitResponse:
+        if is_old and isinstance(error, CoordinatorLoadInProgress):
+            error = CoordinatorNotAvailable()  # the other one is fatal to old producers
+        return transactional_answer(request, error)
+
+    try:
+        shard = context.node.groups.shard_of(request.group_id)
+    except KafkaError as error:
+        return failed(error)
+    batch = TransactionalBatch(
+        request.transactional_id, request.producer_id, request.producer_epoch
+    )
+    try:
+        check_open(
+            context.node, shard.replica, batch, knows_abortable=context.version >= _KNOWS_ABORTABLE
+        )
+    except KafkaError as error:
+        return failed(as_coordinator(error))
+    machine = shard.machine
+    return shard.ask(
+        lambda ticket, now_ms: machine.commit_transactional(ticket, request, now_ms), failed
+    )
+
+
+def _complete(answers: list[Message], refused: Refused) -> TxnOffsetCommitResponse:
+    answer = cast(TxnOffsetCommitResponse, answers[0])
+    add_refused(
+        answer.topics, refused, TxnOffsetCommitTopicResponse, TxnOffsetCommitPartitionResponse
+    )
+    return answer

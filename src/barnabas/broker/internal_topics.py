@@ -1,0 +1,84 @@
+"""The topics that coordinators keep their state in: made when somebody first needs one (TP-8)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.controller.topics import NewTopic
+from barnabas.errors import CoordinatorNotAvailable, KafkaError, TopicAlreadyExists
+
+if TYPE_CHECKING:
+    from barnabas.broker.controller_runner import ControllerRunner
+    from barnabas.config import BrokerConfig
+
+_log = logging.getLogger(__name__)
+
+
+class InternalTopics:
+    """Makes each of them at most once, however many ask at the same time."""
+
+    __slots__ = ("_controller", "_making")
+
+    def __init__(self, controller: ControllerRunner) -> None:
+        self._controller = controller
+        self._making: dict[str, asyncio.Task[None]] = {}
+
+    async def make(self, name: str, config: BrokerConfig) -> None:
+        """Return when the topic is there; raises CoordinatorNotAvailable, saying why it is not."""
+        task = self._making.get(name)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._make(name, config))
+            self._making[name] = task
+            task.add_done_callback(lambda _: self._making.pop(name, None))
+        await asyncio.shield(task)
+
+    async def _make(self, name: str, config: BrokerConfig) -> None:
+        topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
+        try:
+            await self._controller.create_topic(topic)
+        except TopicAlreadyExists:
+            return
+        except KafkaError as error:
+            _log.error("%s cannot be created: %s", name, error)
+            raise CoordinatorNotAvailable(f"{name} cannot be created: {error}") from error
+        _log.info("created %s with %d partitions", name, topic.partitions)
+
+
+def offsets_topic(config: BrokerConfig) -> NewTopic:
+    """`__consumer_offsets` as `offsets.topic.*` has it."""
+    return NewTopic(
+        GROUP_TOPIC,
+        config.int("offsets.topic.num.partitions"),
+        _for_one_node(config, "offsets.topic.replication.factor"),
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
+        },
+    )
+
+
+def transactions_topic(config: BrokerConfig) -> NewTopic:
+    """`__transaction_state` as `transaction.state.log.*` has it."""
+    return NewTopic(
+        TRANSACTION_TOPIC,
+        config.int("transaction.state.log.num.partitions"),
+        _for_one_node(config, "transaction.state.log.replication.factor"),
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(_for_one_node(config, "transaction.state.log.min.isr")),
+            "segment.bytes": str(config.int("transaction.state.log.segment.bytes")),
+            "unclean.leader.election.enable": "false",
+        },
+    )
+
+
+def _for_one_node(config: BrokerConfig, key: str) -> int:
+    """A broker that is alone cannot have Kafka's default of three; what was set holds all the
+    same, and is refused where it cannot be."""
+    is_alone = not config.str("zookeeper.connect")
+    return 1 if is_alone and not config.is_set(key) else config.int(key)

@@ -1,0 +1,133 @@
+"""Where a group shall go on: what `groups reset-offsets` decides before it changes anything. Pure.
+
+An offset outside of the log is pulled to its nearer end, which the plan tells: a group that is sent
+nowhere would start by its `auto.offset.reset`, and nobody would know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from barnabas.errors import BarnabasError
+from barnabas.types import TopicPartition
+
+
+class BadReset(BarnabasError):
+    """A reset that cannot be; says of which partition and why."""
+
+
+class Goal(Enum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    CURRENT = "current"
+    TIME = "time"
+    SHIFT = "shift"
+    OFFSET = "offset"
+
+
+class Target(NamedTuple):
+    """Where to go, alike for all partitions."""
+
+    goal: Goal
+    number: int = 0  # TIME: ms since the epoch; SHIFT: records; OFFSET: the offset
+
+
+class Log(NamedTuple):
+    """What there is to know of a partition."""
+
+    start: int
+    end: int
+    committed: int | None
+    at_time: int | None = None  # the first offset not older than the time; None: all are older
+
+
+class Move(NamedTuple):
+    """A group's way in one partition."""
+
+    group_id: str
+    partition: TopicPartition
+    before: int | None  # None: nothing was committed
+    after: int
+    remark: str | None = None
+
+
+class Selection(NamedTuple):
+    """`t` or `t:0,1`."""
+
+    topic: str
+    partitions: tuple[int, ...] | None  # None: all
+
+
+def selection(text: str) -> Selection:
+    """What `--topic` names. Raises BadReset."""
+    topic, colon, numbers = text.partition(":")
+    if not topic:
+        raise BadReset(f"--topic {text}: names no topic")
+    if not colon:
+        return Selection(topic, None)
+    parts = [number.strip() for number in numbers.split(",")]
+    # Ten digits would not fit into a partition's number on the wire.
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
+        raise BadReset(f"--topic {text}: not a topic with partitions, as orders:0,1 is")
+    return Selection(topic, tuple(sorted({int(part) for part in parts})))
+
+
+def selected(
+    selections: Iterable[Selection], topics: Mapping[str, list[int]]
+) -> list[TopicPartition]:
+    """The partitions that are named, each once. Raises BadReset for one that is not there."""
+    found: dict[TopicPartition, None] = {}
+    for topic, numbers in selections:
+        existing = topics.get(topic)
+        if existing is None:
+            raise BadReset(f"there is no topic {topic}")
+        for number in existing if numbers is None else numbers:
+            if number not in existing:
+                raise BadReset(
+                    f"topic {topic} has partitions 0 to {len(existing) - 1}, not {number}"
+                )
+            found[TopicPartition(topic, number)] = None
+    return list(found)
+
+
+def planned(group_id: str, partition: TopicPartition, target: Target, log: Log) -> Move:
+    """Where the group shall go on in this partition. Raises BadReset."""
+    wanted, remark = _wanted(partition, target, log)
+    after = min(max(wanted, log.start), log.end)
+    if after < wanted:
+        remark = _pulled(partition, wanted, after, "higher than latest")
+    elif after > wanted:
+        remark = _pulled(partition, wanted, after, "lower than earliest")
+    return Move(group_id, partition, log.committed, after, remark)
+
+
+def _pulled(partition: TopicPartition, wanted: int, after: int, how: str) -> str:
+    """In Kafka's words."""
+    return (
+        f"New offset ({wanted}) is {how} offset for topic partition {partition}. "
+        f"Value will be set to {after}"
+    )
+
+
+def _wanted(partition: TopicPartition, target: Target, log: Log) -> tuple[int, str | None]:
+    """The offset before it is pulled into the log, and what is odd about it."""
+    match target.goal:
+        case Goal.EARLIEST:
+            return log.start, None
+        case Goal.LATEST:
+            return log.end, None
+        case Goal.OFFSET:
+            return target.number, None
+        case Goal.SHIFT:
+            if log.committed is None:
+                raise BadReset(f"cannot shift the offset of {partition}: nothing is committed")
+            return log.committed + target.number, None
+        case Goal.CURRENT:
+            found, lacking = log.committed, "committed offset"
+        case Goal.TIME:
+            found, lacking = log.at_time, "record that young"
+    if found is not None:
+        return found, None
+    return log.end, f"{partition} has no {lacking}. Value will be set to its end, {log.end}"

@@ -1,0 +1,147 @@
+"""A group's offsets as its coordinator keeps them: read and written (CO-4).
+
+An offset is the one of the next record to read: the last processed one and one more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.client.coordinator import Coordinators
+from barnabas.errors import error_for_code
+from barnabas.protocol.api import OFFSET_COMMIT, OFFSET_FETCH
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopic,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopic,
+)
+from barnabas.types import TopicPartition
+
+_MANY_FROM = 8  # OffsetFetch asks for groups, not for a group (KIP-709)
+_STABLE_FROM = 7  # ... and can insist on offsets that no open transaction will change (KIP-447)
+
+
+class OffsetAndMetadata(NamedTuple):
+    """Where a group goes on in a partition."""
+
+    offset: int  # of the next record to read
+    metadata: str = ""  # the group's own note
+    leader_epoch: int = -1  # of the last record read; -1: not said
+
+
+class GroupMetadata(NamedTuple):
+    """Who commits, in which generation: a stale member is refused (KIP-447)."""
+
+    group_id: str
+    generation: int = -1  # -1: by no member, to a group that has none
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+async def fetch_committed(
+    coordinators: Coordinators,
+    group_id: str,
+    partitions: Iterable[TopicPartition] | None,
+    *,
+    require_stable: bool = False,
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What the group has committed for these partitions (for any); those without are left out.
+
+    One attempt. Raises the first KafkaError, as the retriable UnstableOffsetCommit, Unreachable.
+    """
+    topics: list[OffsetFetchTopic] | None = None
+    if partitions is not None:
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            by_topic.setdefault(topic, []).append(partition)
+        topics = [
+            OffsetFetchTopic(name=topic, partition_indexes=numbers)
+            for topic, numbers in by_topic.items()
+        ]
+    version = (await coordinators.channel(group_id)).version(OFFSET_FETCH)
+    request = OffsetFetchRequest(require_stable=require_stable and version >= _STABLE_FROM)
+    if version >= _MANY_FROM:
+        request.groups = [OffsetFetchGroup(group_id=group_id, topics=topics)]
+    else:
+        request.group_id, request.topics = group_id, topics
+    response = await coordinators.call(group_id, OFFSET_FETCH, request, OffsetFetchResponse)
+    answer = response.groups[0] if version >= _MANY_FROM else response
+    coordinators.check(group_id, answer.error_code)
+    found: dict[TopicPartition, OffsetAndMetadata] = {}
+    for topic_answer in answer.topics:
+        for each in topic_answer.partitions:
+            name = TopicPartition(topic_answer.name, each.partition_index)
+            coordinators.check(group_id, each.error_code, f"committed offset of {name}")
+            if each.committed_offset >= 0:
+                found[name] = OffsetAndMetadata(
+                    each.committed_offset, each.metadata or "", each.committed_leader_epoch
+                )
+    return found
+
+
+async def commit_offsets(
+    coordinators: Coordinators,
+    who: GroupMetadata,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+) -> None:
+    """Commit these offsets; one attempt. Raises the first KafkaError, Unreachable.
+
+    The coordinator takes or refuses each partition by itself: those without an error are committed.
+    """
+    by_topic: dict[str, list[OffsetCommitPartition]] = {}
+    for (topic, partition), committed in offsets.items():
+        entry = OffsetCommitPartition(
+            partition_index=partition,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            committed_metadata=committed.metadata,
+        )
+        by_topic.setdefault(topic, []).append(entry)
+    request = OffsetCommitRequest(
+        group_id=who.group_id,
+        generation_id_or_member_epoch=who.generation,
+        member_id=who.member_id,
+        group_instance_id=who.instance_id,
+        topics=[OffsetCommitTopic(name=name, partitions=own) for name, own in by_topic.items()],
+    )
+    response = await coordinators.call(who.group_id, OFFSET_COMMIT, request, OffsetCommitResponse)
+    raise_first(
+        coordinators,
+        who.group_id,
+        {
+            TopicPartition(topic.name, each.partition_index): each.error_code
+            for topic in response.topics
+            for each in topic.partitions
+        },
+    )
+
+
+def raise_first(
+    coordinators: Coordinators, group_id: str, codes: Mapping[TopicPartition, int]
+) -> None:
+    """Raise for the first partition with an error; for one that will not pass, if there is one."""
+    failed = {name: code for name, code in codes.items() if code}
+    if failed:
+        name = min(failed, key=lambda name: error_for_code(failed[name]).retriable)
+        coordinators.check(group_id, failed[name], f"group {group_id!r}, partition {name}")
+
+
+def as_offsets(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What a user gave, a plain offset or one with its note, checked."""
+    checked = {}
+    for name, given in offsets.items():
+        committed = OffsetAndMetadata(given) if isinstance(given, int) else given
+        if committed.offset < 0:
+            raise ValueError(f"offset {committed.offset} for {name}: must be 0 or more")
+        checked[TopicPartition(*name)] = committed
+    return checked

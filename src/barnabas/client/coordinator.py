@@ -1,0 +1,113 @@
+"""Where groups and transactional ids are kept: found, remembered, looked for again when lost.
+
+Requests to a coordinator have a connection of their own. On the one for data a fetch that waits
+for records would hold up every heartbeat behind it: answers come in the order of the requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from barnabas.client.channel import Channel, Node
+from barnabas.client.cluster import Cluster, exchange
+from barnabas.client.errors import Unreachable, broker_error, check
+from barnabas.errors import CoordinatorNotAvailable, NotCoordinator
+from barnabas.protocol.api import FIND_COORDINATOR, Api
+from barnabas.protocol.codec import Message
+from barnabas.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+"""What a key names (`FindCoordinatorRequest.key_type`)."""
+
+_SUBJECTS: Final = ("group", "transactional id")
+_MANY_FROM = 4  # the first version that asks for many keys at once (KIP-699)
+_OWN_CONNECTIONS = 1 << 30  # added to a broker's id: another connection in the pool
+
+M = TypeVar("M", bound=Message)
+
+
+class Coordinators:
+    """The coordinators of groups, or of transactional ids, as far as somebody asked for them."""
+
+    def __init__(self, cluster: Cluster, key_type: int) -> None:
+        self._cluster = cluster
+        self._key_type = key_type
+        self._nodes: dict[str, Node] = {}
+
+    async def nodes(self, keys: Iterable[str]) -> dict[str, Node]:
+        """The broker that keeps each key. Raises the first KafkaError, Unreachable."""
+        wanted = list(keys)
+        unknown = [key for key in wanted if key not in self._nodes]
+        if unknown:
+            channel = await self._cluster.metadata.any_channel()
+            if channel.version(FIND_COORDINATOR) >= _MANY_FROM:
+                request = FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=unknown)
+                answer = await exchange(channel, FIND_COORDINATOR, request, FindCoordinatorResponse)
+                for each in answer.coordinators:
+                    self._found(each.key, each)
+            else:
+                for key in unknown:
+                    request = FindCoordinatorRequest(key_type=self._key_type, key=key)
+                    self._found(
+                        key,
+                        await exchange(channel, FIND_COORDINATOR, request, FindCoordinatorResponse),
+                    )
+        return {key: self._nodes[key] for key in wanted}
+
+    async def channel(self, key: str) -> Channel:
+        """A connection to the broker that keeps `key`."""
+        node = (await self.nodes([key]))[key]
+        try:
+            return await self._cluster.pool.channel(node)
+        except Unreachable:
+            self.forget(key)
+            raise
+
+    async def call(
+        self, key: str, api: Api, request: Message, answer: type[M], timeout_ms: int | None = None
+    ) -> M:
+        """One request to the coordinator of `key`. Raises Unreachable, what `nodes` raises.
+
+        `timeout_ms`: instead of `request.timeout.ms`, for an answer that may take its time.
+        """
+        channel = await self.channel(key)
+        try:
+            response = await channel.send(api, request, channel.version(api), timeout_ms=timeout_ms)
+        except Unreachable:
+            self.forget(key)
+            raise
+        assert isinstance(response, answer)
+        return response
+
+    def check(self, key: str, code: int, subject: str = "") -> None:
+        """Raise the answer's error; one that says "not me" has the coordinator looked for anew."""
+        if code in (NotCoordinator.code, CoordinatorNotAvailable.code):
+            self.forget(key)
+        check(code, subject or f"{_SUBJECTS[self._key_type]} {key!r}")
+
+    async def broker(self, key: str) -> Node:
+        """The broker that keeps `key`, under its own id."""
+        node = (await self.nodes([key]))[key]
+        return node._replace(node_id=node.node_id - _OWN_CONNECTIONS)
+
+    def hang_up(self, key: str) -> None:
+        """Close the connection: brokers take no request behind one that is still unanswered."""
+        node = self._nodes.get(key)
+        channel = None if node is None else self._cluster.pool.opened(node)
+        if channel is not None:
+            channel.close()
+
+    def forget(self, key: str) -> None:
+        self._nodes.pop(key, None)
+
+    def _found(self, key: str, at: Coordinator | FindCoordinatorResponse) -> None:
+        if at.error_code:
+            subject = f"coordinator of {_SUBJECTS[self._key_type]} {key!r}"
+            raise broker_error(at.error_code, subject, at.error_message or None)
+        self._nodes[key] = Node(_OWN_CONNECTIONS + at.node_id, at.host, at.port)

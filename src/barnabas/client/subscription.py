@@ -1,0 +1,73 @@
+"""What a consumer subscribed to, and whom it tells of its partitions. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+
+from barnabas.types import TopicPartition
+
+Told = Awaitable[None] | None
+"""What a listener's method returns: `def` and `async def` both do."""
+
+
+class RebalanceListener:
+    """Told, inside of `poll`, `unsubscribe` and `close`, what a rebalance takes and gives.
+
+    Subclass it and write the methods that matter, each as `def` or as `async def`.
+    """
+
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> Told:
+        """These go to others after this; what was processed can still be committed."""
+        return None
+
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> Told:
+        """These came, before anything of them was read: the moment for `seek`."""
+        return None
+
+    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> Told:
+        """These went to others already; nothing can be committed. By default as revoked."""
+        return self.on_partitions_revoked(partitions)
+
+
+class Subscription:
+    """Topics by name, or a pattern that must match a whole name; `names` are those it has now."""
+
+    __slots__ = ("exclude_internal", "listener", "names", "pattern")
+
+    def __init__(
+        self,
+        topics: Iterable[str] | re.Pattern[str],
+        listener: RebalanceListener | None,
+        *,
+        exclude_internal: bool,
+    ) -> None:
+        """Raises TypeError for a single name, ValueError for none."""
+        self.listener = listener or RebalanceListener()
+        self.exclude_internal = exclude_internal
+        self.pattern: re.Pattern[str] | None = None
+        self.names: tuple[str, ...] = ()
+        if isinstance(topics, re.Pattern):
+            self.pattern = topics
+            return
+        if isinstance(topics, str):
+            raise TypeError(f"subscribe to a list, [{topics!r}], or to a pattern, re.compile(...)")
+        self.names = tuple(dict.fromkeys(topics))
+        if not self.names:
+            raise ValueError("nothing to subscribe to; unsubscribe() is the way out of a group")
+        for name in self.names:
+            if not isinstance(name, str) or not name:
+                raise ValueError(f"{name!r} is no topic's name")
+
+    def match(self, topics: Mapping[str, bool]) -> bool:
+        """Look at all topics (name -> whether it is internal, TP-8); whether `names` changed."""
+        if self.pattern is None:
+            return False
+        names = tuple(
+            name
+            for name in sorted(topics)
+            if self.pattern.fullmatch(name) and not (topics[name] and self.exclude_internal)
+        )
+        changed = names != self.names
+        self.names = names
+        return changed

@@ -1,0 +1,263 @@
+"""Transactions looked at and ended from outside, and records deleted: parts of `Admin` (KIP-664).
+
+A transaction that hangs holds back every read_committed reader of its partitions: it is found by
+`describe_producers` (a start offset that stays) and ended by `abort_transaction`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from barnabas.client.channel import Node
+from barnabas.client.cluster import Cluster
+from barnabas.client.coordinator import Coordinators
+from barnabas.client.errors import UnknownPartition, broker_error, check
+from barnabas.errors import LeaderNotAvailable
+from barnabas.protocol.api import (
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    INIT_PRODUCER_ID,
+    LIST_TRANSACTIONS,
+    WRITE_TXN_MARKERS,
+)
+from barnabas.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersTopic,
+)
+from barnabas.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from barnabas.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from barnabas.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from barnabas.types import TopicPartition
+
+T = TypeVar("T")
+
+_FENCING_TIMEOUT_MS = 1  # of a transaction that nobody will begin
+
+
+class TransactionListing(NamedTuple):
+    transactional_id: str
+    producer_id: int
+    state: str  # "Empty", "Ongoing", "PrepareCommit", "CompleteAbort" ... (Kafka's names)
+    coordinator_id: int  # of the broker that keeps it
+
+
+class TransactionDescription(NamedTuple):
+    transactional_id: str
+    state: str  # as in TransactionListing
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_at_ms: int  # -1: none is open
+    partitions: tuple[TopicPartition, ...]  # written to by the open transaction; sorted
+    coordinator: Node
+
+
+class ProducerState(NamedTuple):
+    """A producer as the leader of one partition knows it."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int  # -1: none
+    last_timestamp_ms: int
+    coordinator_epoch: int  # of the last marker; -1: none
+    transaction_start_offset: int  # -1: none is open
+
+
+class TransactionAdmin:
+    """Methods of `Admin`."""
+
+    _cluster: Cluster
+    _transactions: Coordinators
+
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        longer_than_ms: int = -1,
+    ) -> list[TransactionListing]:
+        """Every transactional id that a coordinator remembers, sorted; or those asked for.
+
+        `longer_than_ms`: only open ones that have lasted for longer (KIP-994; ValueError from a
+        broker older than that).
+        """
+        request = ListTransactionsRequest(
+            state_filters=list(states),
+            producer_id_filters=list(producer_ids),
+            duration_filter=longer_than_ms,
+        )
+        found: dict[str, TransactionListing] = {}
+
+        async def ask(node: Node) -> None:
+            answer = await self._cluster.call(
+                node, LIST_TRANSACTIONS, request, ListTransactionsResponse
+            )
+            check(answer.error_code, f"listing transactions of {node}")
+            if answer.unknown_state_filters:
+                unknown = ", ".join(answer.unknown_state_filters)
+                raise ValueError(f"transactions have no such state: {unknown}")
+            for each in answer.transaction_states:
+                found[each.transactional_id] = TransactionListing(
+                    each.transactional_id, each.producer_id, each.transaction_state, node.node_id
+                )
+
+        nodes = self._cluster.metadata.view.nodes.values()
+        await asyncio.gather(*(self._persist(partial(ask, node)) for node in nodes))
+        return [listing for _, listing in sorted(found.items())]
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> dict[str, TransactionDescription]:
+        """What each transaction's coordinator knows. Raises TransactionalIdNotFound."""
+        return {
+            transactional_id: await self._persist(partial(self._describe, transactional_id))
+            for transactional_id in transactional_ids
+        }
+
+    async def _describe(self, transactional_id: str) -> TransactionDescription:
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        answer = await self._transactions.call(
+            transactional_id, DESCRIBE_TRANSACTIONS, request, DescribeTransactionsResponse
+        )
+        (state,) = answer.transaction_states
+        self._transactions.check(transactional_id, state.error_code)
+        return TransactionDescription(
+            transactional_id=transactional_id,
+            state=state.transaction_state,
+            producer_id=state.producer_id,
+            producer_epoch=state.producer_epoch,
+            timeout_ms=state.transaction_timeout_ms,
+            started_at_ms=state.transaction_start_time_ms,
+            partitions=tuple(
+                sorted(
+                    TopicPartition(topic.topic, partition)
+                    for topic in state.topics
+                    for partition in topic.partitions
+                )
+            ),
+            coordinator=await self._transactions.broker(transactional_id),
+        )
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
+        """The producers that each partition's leader remembers, by producer id.
+
+        Raises the first KafkaError, as UnknownTopicOrPartition.
+        """
+        return {
+            partition: await self._persist(partial(self._producers_of, partition))
+            for partition in partitions
+        }
+
+    async def _producers_of(self, name: TopicPartition) -> tuple[ProducerState, ...]:
+        wanted = DescribeProducersTopic(name=name.topic, partition_indexes=[name.partition])
+        answer = await self._cluster.call(
+            await self._leader(name),
+            DESCRIBE_PRODUCERS,
+            DescribeProducersRequest(topics=[wanted]),
+            DescribeProducersResponse,
+        )
+        ((partition,),) = (topic.partitions for topic in answer.topics)
+        check(partition.error_code, f"producers of {name}", partition.error_message)
+        return tuple(
+            sorted(
+                ProducerState(
+                    producer_id=each.producer_id,
+                    producer_epoch=each.producer_epoch,
+                    last_sequence=each.last_sequence,
+                    last_timestamp_ms=each.last_timestamp,
+                    coordinator_epoch=each.coordinator_epoch,
+                    transaction_start_offset=each.current_txn_start_offset,
+                )
+                for each in partition.active_producers
+            )
+        )
+
+    async def abort_transaction(
+        self,
+        partition: TopicPartition,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int = -1,
+    ) -> None:
+        """Write an abort marker for this producer into this partition, whatever its coordinator.
+
+        For a transaction that hangs: take the numbers from `describe_producers`. Raises
+        InvalidProducerEpoch, TransactionCoordinatorFenced, ClusterAuthorizationFailed.
+        """
+        topic = WritableTxnMarkerTopic(
+            name=partition.topic, partition_indexes=[partition.partition]
+        )
+        marker = WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transaction_result=False,
+            topics=[topic],
+            coordinator_epoch=max(coordinator_epoch, 0),
+        )
+
+        async def write() -> None:
+            answer = await self._cluster.call(
+                await self._leader(partition),
+                WRITE_TXN_MARKERS,
+                WriteTxnMarkersRequest(markers=[marker]),
+                WriteTxnMarkersResponse,
+            )
+            for written in answer.markers:
+                for each in written.topics:
+                    for result in each.partitions:
+                        check(result.error_code, f"aborting in {partition}")
+
+        await self._persist(write)
+
+    async def fence_producers(self, transactional_ids: Iterable[str]) -> None:
+        """Give each id a new epoch: its producers are fenced, its open transaction is aborted."""
+        for transactional_id in transactional_ids:
+            await self._persist(partial(self._fence, transactional_id))
+
+    async def _fence(self, transactional_id: str) -> None:
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS
+        )
+        answer = await self._transactions.call(
+            transactional_id, INIT_PRODUCER_ID, request, InitProducerIdResponse
+        )
+        self._transactions.check(transactional_id, answer.error_code)
+
+    # ---- finding the way ----
+
+    async def _leader(self, name: TopicPartition) -> Node:
+        metadata = self._cluster.metadata
+        topic = await metadata.topic(name.topic, self._cluster.config.default_api_timeout_ms)
+        if name.partition not in topic.partitions:
+            raise UnknownPartition(
+                f"topic {name.topic!r} has partitions 0 to {len(topic.partitions) - 1}, "
+                f"not {name.partition}"
+            )
+        leader = metadata.view.leader(name)
+        if leader is None:
+            raise broker_error(LeaderNotAvailable.code, f"partition {name}")
+        return leader
+
+    async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)

@@ -1,0 +1,85 @@
+"""Who may commit offsets of a group, which are in use, and how long they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from barnabas.coordinator.group import NO_TIMESTAMP, Group, GroupState
+from barnabas.errors import (
+    IllegalGeneration,
+    KafkaError,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+Commit = OffsetCommitRequest | TxnOffsetCommitRequest
+
+
+def check_commit(group: Group | None, request: OffsetCommitRequest) -> type[KafkaError] | None:
+    """What is wrong with this OffsetCommit; None: nothing.
+
+    Without a generation it comes from a consumer that assigns itself its partitions, or from a
+    tool: fine, as long as there are no members whose progress it would overwrite.
+    """
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        return None if generation < 0 else IllegalGeneration
+    if group.state is GroupState.EMPTY and generation < 0:
+        return None
+    if not _names_a_member(request, generation):
+        return UnknownMemberId
+    error = _check_member(group, request, generation)
+    if error is None and group.state is GroupState.COMPLETING:
+        # It knows this generation, so it could sync; what it has read is another's by now.
+        return RebalanceInProgress
+    return error
+
+
+def check_transactional(
+    group: Group | None, request: TxnOffsetCommitRequest
+) -> type[KafkaError] | None:
+    """The same for TxnOffsetCommit, which below version 3 cannot name a member (KIP-447)."""
+    generation = request.generation_id
+    if not _names_a_member(request, generation):
+        return None
+    if group is None or group.state is GroupState.EMPTY:
+        return None if generation < 0 else UnknownMemberId
+    return _check_member(group, request, generation)
+
+
+def _names_a_member(request: Commit, generation: int) -> bool:
+    return generation >= 0 or bool(request.member_id) or request.group_instance_id is not None
+
+
+def _check_member(group: Group, request: Commit, generation: int) -> type[KafkaError] | None:
+    error = group.check_member(request.member_id, request.group_instance_id)
+    if error is None and generation != group.generation:
+        return IllegalGeneration
+    return error
+
+
+def topics_in_use(group: Group, topics: Sequence[str]) -> Container[str] | None:
+    """Those of the topics that members read, or may read for all we know; None: not to be told,
+    since the members are no consumers."""
+    if group.state is GroupState.EMPTY:
+        return ()
+    if group.protocol_type != CONSUMER_PROTOCOL:
+        return None
+    return frozenset(topic for topic in topics if group.is_subscribed_to(topic))
+
+
+def retention_of(group: Group) -> tuple[int | None, Container[str] | None]:
+    """From when on the group's offsets are kept for so long, and the topics that are kept anyway.
+
+    (since, topics): since None counts from each commit; topics None keeps everything (KIP-211).
+    """
+    if group.protocol_type is None:
+        return None, ()
+    if group.state is GroupState.EMPTY:
+        return None if group.state_since_ms == NO_TIMESTAMP else group.state_since_ms, ()
+    if group.state is GroupState.STABLE:
+        return None, group.subscribed_topics()
+    return None, None

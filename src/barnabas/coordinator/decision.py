@@ -1,0 +1,66 @@
+"""What a coordinator's machine wants done about an event: the value between deciding and doing.
+
+Whoever runs the machine appends the records in one batch, applies them in order when they are in
+the log, and then, when the high watermark has passed them, hands out the replies and starts the
+markers. If the append is refused nothing has happened, and every ticket among the replies gets the
+error instead. A request that is not answered by the decision on it stays parked in the machine:
+its ticket comes back in a later decision.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.protocol.message import Message
+from barnabas.types import TopicPartition
+
+NO_PRODUCER_ID = -1
+
+
+class StateRecord(NamedTuple):
+    """A record of an internal topic, in the classes of `coordinator.records`."""
+
+    key: Message
+    value: Message | None
+    """None: a tombstone."""
+
+
+class Reply(NamedTuple):
+    """The answer to the request that was given this ticket."""
+
+    ticket: int
+    message: Message
+
+
+class TransactionalBatch(NamedTuple):
+    """The records belong to this producer's open transaction (TxnOffsetCommit)."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+class Markers(NamedTuple):
+    """A transaction's end, to be written to these partitions; told of to the machine as written."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    partitions: tuple[TopicPartition, ...]
+
+
+class Decision(NamedTuple):
+    """What to do, in the order of the fields."""
+
+    records: tuple[StateRecord, ...] = ()
+    replies: tuple[Reply, ...] = ()
+    markers: tuple[Markers, ...] = ()
+    batch: TransactionalBatch | None = None
+    """Unless the records are plain ones."""
+    stories: tuple[str, ...] = ()
+    """One line each for the log, when the records are committed: what happened, for a person."""
+
+
+NOTHING = Decision()

@@ -1,0 +1,313 @@
+"""One group of the classic protocol: its members, what they agree on, and what is kept of it.
+
+    Empty ---------join---------> PreparingRebalance --all joined, or timeout--> CompletingRebalance
+      ^                             ^            |                                       |
+      +------ nobody is left -------|------------+                               leader's SyncGroup
+                                    +--join, leave, session timeout-- Stable <-----------+
+
+Owns the state; `rebalance` moves it, `joining` and `membership` are the dialogue with members.
+
+Invariants: what the offsets topic says of the group is what `apply` was given last, and an
+assignment is handed out only after it was applied; a generation that nobody was assigned anything
+in is in memory alone, and gone with it. Every member is in `members`, and every protocol counted
+in `_support`, exactly once. The generation never falls while the group is in memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from barnabas.coordinator.decision import StateRecord
+from barnabas.coordinator.member import Member, Parked, Protocols
+from barnabas.coordinator.rebalance_story import KEPT_EVENTS, RebalanceStory
+from barnabas.coordinator.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from barnabas.coordinator.timers import Timer
+from barnabas.errors import CorruptData, FencedInstanceId, KafkaError, UnknownMemberId
+from barnabas.protocol.consumer_protocol import (
+    CONSUMER_PROTOCOL,
+    ConsumerProtocolSubscription,
+    decode_consumer_protocol,
+)
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.describe_groups import RebalanceEvent
+
+NO_TIMESTAMP = -1
+
+
+class GroupState(Enum):
+    """Kafka's states, by the names that tools show."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"  # what is told of a group that is not there
+
+
+class Group:
+    """The state of a group, and what follows from it."""
+
+    __slots__ = (
+        "_joined_count",
+        "_static_ids",
+        "_support",
+        "ended",
+        "events",
+        "generation",
+        "group_id",
+        "has_newcomer",
+        "initial_until_ms",
+        "is_stored",
+        "leader_id",
+        "members",
+        "pending",
+        "protocol",
+        "protocol_type",
+        "state",
+        "state_since_ms",
+        "story",
+        "timer",
+        "unsynced",
+    )
+
+    def __init__(self, group_id: str, now_ms: int = NO_TIMESTAMP) -> None:
+        self.group_id = group_id
+        self.state = GroupState.EMPTY
+        self.state_since_ms = now_ms
+        self.protocol_type: str | None = None
+        """None: only offsets have been committed, by consumers that assign themselves."""
+        self.protocol: str | None = None
+        self.generation = 0
+        self.leader_id: str | None = None
+        self.members: dict[str, Member] = {}
+        self.pending: dict[str, Timer] = {}
+        """Ids that were handed out and have not joined yet (KIP-394), with their timeouts."""
+        self.unsynced: set[str] = set()
+        """Members of this generation that have not sent their SyncGroup."""
+        self.timer = Timer(group_id)
+        """Of the phase: until when all have to join, or to sync."""
+        self.initial_until_ms: int | None = None
+        """The latest end of the initial delay, while it runs (KIP-134)."""
+        self.has_newcomer = False
+        self.is_stored = False
+        """The offsets topic has a record of the group."""
+        self.story: RebalanceStory | None = None
+        """Of the rebalance that goes on; none in Stable and, once that is in the log, Empty."""
+        self.ended: RebalanceEvent | None = None  # to be kept when its record is applied
+        self.events: deque[RebalanceEvent] = deque(maxlen=KEPT_EVENTS)
+        self._static_ids: dict[str, str] = {}
+        self._support: Counter[str] = Counter()  # protocol -> how many members can do it
+        self._joined_count = 0
+
+    # --- who is in it ----------------------------------------------------------------------------
+
+    def add(self, member: Member) -> None:
+        """A new member; the first one leads."""
+        assert member.member_id not in self.members, f"{member.member_id} is a member already"
+        if member.instance_id is not None:
+            assert member.instance_id not in self._static_ids, "static members have one id each"
+            self._static_ids[member.instance_id] = member.member_id
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self._count(member.protocols, +1)
+
+    def remove(self, member: Member) -> None:
+        """The member is gone. Its requests must have been answered."""
+        assert member.joining is None and member.syncing is None, "it would wait for ever"
+        del self.members[member.member_id]
+        if member.instance_id is not None:
+            del self._static_ids[member.instance_id]
+        self._count(member.protocols, -1)
+        self.unsynced.discard(member.member_id)
+        if self.leader_id == member.member_id:
+            self.leader_id = next(iter(self.members), None)
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        """The member that has this instance id."""
+        member_id = None if instance_id is None else self._static_ids.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def rename(self, member: Member, member_id: str) -> None:
+        """A static member has come back under another id; it keeps its place in the group."""
+        old_id = member.member_id
+        self.members = {
+            member_id if key == old_id else key: value for key, value in self.members.items()
+        }
+        member.rename(member_id)
+        assert member.instance_id is not None, "only a static member changes its id"
+        self._static_ids[member.instance_id] = member_id
+        if old_id in self.unsynced:
+            self.unsynced.remove(old_id)
+            self.unsynced.add(member_id)
+        if self.leader_id == old_id:
+            self.leader_id = member_id
+
+    def change_protocols(self, member: Member, protocols: Protocols) -> None:
+        self._count(member.protocols, -1)
+        member.protocols = protocols
+        self._count(protocols, +1)
+
+    def _count(self, protocols: Protocols, change: int) -> None:
+        for name, _ in protocols:
+            self._support[name] += change
+            if not self._support[name]:
+                del self._support[name]  # names are the members' own: they must not add up
+
+    def park_join(self, member: Member, parked: Parked) -> None:
+        """The member waits for the others. Its former request must have been answered."""
+        assert member.joining is None, "one JoinGroup of a member waits at a time"
+        member.joining = parked
+        self._joined_count += 1
+
+    def take_join(self, member: Member) -> Parked | None:
+        """The JoinGroup that waits, to be answered now."""
+        parked = member.joining
+        if parked is not None:
+            member.joining = None
+            self._joined_count -= 1
+        return parked
+
+    @property
+    def joined_count(self) -> int:
+        return self._joined_count
+
+    @property
+    def have_all_joined(self) -> bool:
+        """Everybody who is known waits for the next generation."""
+        return self._joined_count == len(self.members) and not self.pending
+
+    def check_member(self, member_id: str, instance_id: str | None) -> type[KafkaError] | None:
+        """What is wrong with one who says to be this member; None: nothing."""
+        if instance_id is not None:
+            current = self.static_member(instance_id)
+            if current is None:
+                return UnknownMemberId
+            if current.member_id != member_id:
+                return FencedInstanceId
+        return None if member_id in self.members else UnknownMemberId
+
+    def timers(self) -> list[Timer]:
+        """All of the group and its members."""
+        members = [member.timer for member in self.members.values()]
+        return [self.timer, *self.pending.values(), *members]
+
+    # --- what they agree on ----------------------------------------------------------------------
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether one who can do these may join: all members must have one in common with it."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type and protocols)
+        size = len(self.members)
+        return protocol_type == self.protocol_type and any(
+            self._support[name] == size for name, _ in protocols
+        )
+
+    def choose_protocol(self) -> str:
+        """The one with the most votes of those that everybody can do."""
+        size = len(self.members)
+        candidates = {name for name, count in self._support.items() if count == size}
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return max(votes, key=lambda name: votes[name])
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The slowest member's: so long everybody waits for the others."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether members read the topic, or may do so for all that we know."""
+        topics = self.subscribed_topics()
+        return topics is None or topic in topics
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """The topics of all members, if this is a group of consumers that we can read."""
+        if self.protocol_type != CONSUMER_PROTOCOL:
+            return None
+        if self.members and self.protocol is None:
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            data = member.subscription(self.protocol or "")
+            try:
+                _, subscription = decode_consumer_protocol(ConsumerProtocolSubscription, data)
+            except CorruptData:
+                return None
+            topics.update(subscription.topics)
+        return frozenset(topics)
+
+    # --- what is kept of it ----------------------------------------------------------------------
+
+    @property
+    def is_unused(self) -> bool:
+        """Nobody would miss it: neither in memory nor in the offsets topic is anything of it."""
+        return self.state is GroupState.EMPTY and not self.is_stored and not self.pending
+
+    def assignments(self) -> dict[str, bytes]:
+        """What each member has, by the name that outlives its member id."""
+        return {member.name: member.assignment for member in self.members.values()}
+
+    def record(self, assignments: dict[str, bytes]) -> StateRecord:
+        """The group as the offsets topic shall have it. `assignments`: by member id."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader_id,
+            current_state_timestamp=self.state_since_ms,
+            members=[
+                MemberMetadata(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.subscription(self.protocol or ""),
+                    assignment=assignments.get(member.member_id, b""),
+                )
+                for member in self.members.values()
+            ],
+        )
+        return StateRecord(GroupMetadataKey(group=self.group_id), value)
+
+    def apply(self, value: GroupMetadataValue) -> None:
+        """The offsets topic says so: just decided, or read again. Members that are here stay."""
+        known = {member.name: member for member in self.members.values()}
+        self.members, self._static_ids, self._support = {}, {}, Counter()
+        self._joined_count = 0
+        for stored in value.members:
+            name = (
+                stored.member_id if stored.group_instance_id is None else stored.group_instance_id
+            )
+            member = known.pop(name, None)
+            self.add(self._settled(member, stored, value.protocol or ""))
+        assert not any(gone.joining or gone.syncing for gone in known.values()), "they would wait"
+        self._joined_count = sum(member.joining is not None for member in self.members.values())
+        self.protocol_type = value.protocol_type or None
+        self.protocol = value.protocol
+        self.generation = value.generation
+        self.leader_id = value.leader
+        self.state = GroupState.STABLE if self.members else GroupState.EMPTY
+        self.state_since_ms = value.current_state_timestamp
+        self.is_stored = True
+        if self.ended is not None:
+            self.events.append(self.ended)
+            self.ended = self.story = None
+
+    def _settled(self, member: Member | None, stored: MemberMetadata, protocol: str) -> Member:
+        """The member with what its record says; the protocols it has beyond the chosen one stay."""
+        if member is None:
+            member = Member.of_record(self.group_id, protocol, stored)
+        elif member.subscription(protocol) != stored.subscription:
+            member.protocols = ((protocol, bytes(stored.subscription)),)
+        if member.member_id != stored.member_id:
+            member.rename(stored.member_id)
+        member.session_timeout_ms = stored.session_timeout
+        # Records of Kafka before 0.10.1 have no rebalance timeout: it was the session's.
+        member.rebalance_timeout_ms = stored.rebalance_timeout or stored.session_timeout
+        member.assignment = bytes(stored.assignment)
+        return member

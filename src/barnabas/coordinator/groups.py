@@ -1,0 +1,422 @@
+"""All groups of one partition of `__consumer_offsets`: the group coordinator, as a machine.
+
+A request or a deadline goes in, a `Decision` comes out. Hard state (the groups as they were last
+recorded, and all offsets) changes in `apply` and `end_transaction` alone. A decision must be
+carried out, or have been refused, before the machine is asked the next thing.
+
+Invariants: each ticket that is handed in is answered exactly once, by the decision on it or by a
+later one. What replaying the records gives is what the machine was when the last was applied.
+
+It does not promise that a rebalance survives the coordinator: members that were in the middle of
+one are told by their generation that they have to join again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from barnabas.coordinator import commits, joining, membership, rebalance
+from barnabas.coordinator.decision import (
+    NO_PRODUCER_ID,
+    NOTHING,
+    Decision,
+    Reply,
+    StateRecord,
+)
+from barnabas.coordinator.group import Group, GroupState
+from barnabas.coordinator.group_config import GroupConfig
+from barnabas.coordinator.group_description import described, listed
+from barnabas.coordinator.joining import Attempt, Caller
+from barnabas.coordinator.member import Parked
+from barnabas.coordinator.offset_answers import commit_answer, transactional_answer
+from barnabas.coordinator.offsets import Offsets
+from barnabas.coordinator.rebalance_story import Cause, cause
+from barnabas.coordinator.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from barnabas.coordinator.timers import Timer, Timers
+from barnabas.coordinator.turn import Turn
+from barnabas.errors import (
+    NONE,
+    GroupIdNotFound,
+    InvalidGroupId,
+    InvalidSessionTimeout,
+    NonEmptyGroup,
+    UnknownMemberId,
+)
+from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
+from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.protocol.messages.offset_fetch import OffsetFetchGroup
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+__all__ = ["Caller", "Groups"]
+
+_SEVERAL_LEAVE: Final = 3  # the first LeaveGroup version that names several members
+
+# What one call of `expire` does: the loop bears no long steps, and no append is unbounded.
+_MOST_TIMERS = 200
+_MOST_EXAMINED = 200
+_MOST_TOMBSTONES = 1000
+
+
+class Groups:
+    """The machine of one shard."""
+
+    __slots__ = (
+        "_deleted_topics",
+        "_examination",
+        "_timers",
+        "_to_examine",
+        "config",
+        "epoch",
+        "groups",
+        "offsets",
+        "partition",
+    )
+
+    def __init__(self, partition: int, epoch: int, config: GroupConfig) -> None:
+        self.partition = partition
+        self.epoch = epoch
+        self.config = config
+        """Replaced as a whole when the broker's configuration changes."""
+        self.offsets = Offsets()
+        self.groups: dict[str, Group] = {}
+        """Those with members, or with a record; for others to read."""
+        self._timers = Timers()
+        self._examination = Timer("")  # when to look for what has expired
+        self._to_examine: deque[str] = deque()
+        self._deleted_topics: set[str] = set()  # which those may still have offsets of
+
+    # --- members ---------------------------------------------------------------------------------
+
+    def join(self, ticket: int, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Decision:
+        """JoinGroup: mostly parked, until the group's other members have joined too."""
+        config = self.config
+        turn = self._turn(now_ms)
+        attempt = Attempt.of(ticket, request, caller)
+        timeout_ms = request.session_timeout_ms
+        if not request.group_id:
+            attempt.refuse(turn, InvalidGroupId, request.member_id)
+        elif not config.min_session_timeout_ms <= timeout_ms <= config.max_session_timeout_ms:
+            attempt.refuse(turn, InvalidSessionTimeout, request.member_id)
+        else:
+            group = self._find(request.group_id)
+            if group is None and request.member_id:
+                attempt.refuse(turn, UnknownMemberId, request.member_id)
+            else:
+                self._join(turn, group or Group(request.group_id, now_ms), attempt)
+        return turn.decision()
+
+    def _join(self, turn: Turn, group: Group, attempt: Attempt) -> None:
+        self.groups[group.group_id] = group
+        joining.join(turn, group, attempt)
+        self._drop_if_unused(group)
+
+    def sync(self, ticket: int, request: SyncGroupRequest, now_ms: int) -> Decision:
+        """SyncGroup: parked until the leader has sent its own."""
+        group = self.groups.get(request.group_id)
+        turn = self._turn(now_ms)
+        if group is None:
+            error = UnknownMemberId if request.group_id else InvalidGroupId
+            turn.reply(ticket, SyncGroupResponse(error_code=error.code))
+        else:
+            membership.sync(turn, group, Parked(ticket, -1), request)
+        return turn.decision()
+
+    def heartbeat(self, ticket: int, request: HeartbeatRequest, now_ms: int) -> Decision:
+        """Heartbeat: prolongs the session, and tells of a rebalance."""
+        group = self.groups.get(request.group_id)
+        if group is not None:
+            code = membership.heartbeat(group, request, self._timers, now_ms)
+        else:
+            code = (UnknownMemberId if request.group_id else InvalidGroupId).code
+        return Decision((), (Reply(ticket, HeartbeatResponse(error_code=code)),))
+
+    def leave(self, ticket: int, request: LeaveGroupRequest, version: int, now_ms: int) -> Decision:
+        """LeaveGroup: of one member, or from version 3 on of several."""
+        turn = self._turn(now_ms)
+        if not request.group_id:
+            turn.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code))
+            return turn.decision()
+        several = version >= _SEVERAL_LEAVE
+        leaving = request.members if several else [MemberIdentity(member_id=request.member_id)]
+        group = self.groups.get(request.group_id)
+        results = membership.leave(turn, group, leaving)
+        if several:
+            answer = LeaveGroupResponse(members=results)
+        else:
+            answer = LeaveGroupResponse(error_code=results[0].error_code)
+        turn.reply(ticket, answer)
+        if group is not None:
+            self._drop_if_unused(group)
+        return turn.decision()
+
+    # --- groups ----------------------------------------------------------------------------------
+
+    def describe(self, ticket: int, group_id: str, *, with_events: bool) -> Decision:
+        """The reply is a `DescribedGroup`."""
+        answer = described(group_id, self._find(group_id), with_events=with_events)
+        return Decision(replies=(Reply(ticket, answer),))
+
+    def list_groups(self, ticket: int, request: ListGroupsRequest) -> Decision:
+        """All groups that the request's filters let through, also those that only have offsets."""
+        found = listed(self._all(), request)
+        return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found)),))
+
+    def delete(self, ticket: int, group_ids: Sequence[str], now_ms: int) -> Decision:
+        """DeleteGroups: those without members are forgotten, with all their offsets."""
+        turn = self._turn(now_ms)
+        results = []
+        for group_id in dict.fromkeys(group_ids):
+            group = self._find(group_id)
+            if group is None:
+                code = GroupIdNotFound.code
+            elif group.state is not GroupState.EMPTY:
+                code = NonEmptyGroup.code
+            else:
+                code = NONE
+                turn.records += self.offsets.tombstones(group_id)
+                self._forget(turn.records, group)
+            results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+        turn.reply(ticket, DeleteGroupsResponse(results=results))
+        return turn.decision()
+
+    # --- offsets ---------------------------------------------------------------------------------
+
+    def commit(self, ticket: int, request: OffsetCommitRequest, now_ms: int) -> Decision:
+        """OffsetCommit of a member, or of anybody while the group has no members."""
+        error = commits.check_commit(self._find(request.group_id), request)
+        if error is not None:
+            return Decision(replies=(Reply(ticket, commit_answer(request, error)),))
+        self._shown_alive(request.group_id, request.member_id, now_ms)
+        limit = self.config.offset_metadata_max_bytes
+        return self.offsets.commit(ticket, request, now_ms, limit)
+
+    def commit_transactional(
+        self, ticket: int, request: TxnOffsetCommitRequest, now_ms: int
+    ) -> Decision:
+        """TxnOffsetCommit: the offsets count when the producer's transaction is committed."""
+        error = commits.check_transactional(self.groups.get(request.group_id), request)
+        if error is not None:
+            return Decision(replies=(Reply(ticket, transactional_answer(request, error)),))
+        limit = self.config.offset_metadata_max_bytes
+        return self.offsets.commit_transactional(ticket, request, now_ms, limit)
+
+    def fetch(
+        self, ticket: int, wanted: OffsetFetchGroup, require_stable: bool, now_ms: int
+    ) -> Decision:
+        """The reply is an `OffsetFetchGroupResponse`; whoever asks, member or not, is told."""
+        answer = self.offsets.fetch(wanted, require_stable=require_stable)
+        return Decision((), (Reply(ticket, answer),))
+
+    def delete_offsets(self, ticket: int, request: OffsetDeleteRequest, now_ms: int) -> Decision:
+        """OffsetDelete: of topics that no member reads (KIP-496)."""
+        group = self._find(request.group_id)
+        if group is None:
+            error = GroupIdNotFound if request.group_id else InvalidGroupId
+            answer = OffsetDeleteResponse(error_code=error.code)
+            return Decision(replies=(Reply(ticket, answer),))
+        topics = [topic.name for topic in request.topics]
+        subscribed = commits.topics_in_use(group, topics)
+        if subscribed is None:
+            answer = OffsetDeleteResponse(error_code=NonEmptyGroup.code)
+            return Decision(replies=(Reply(ticket, answer),))
+        decision = self.offsets.delete(ticket, request, subscribed)
+        records = list(decision.records)
+        self._forget_if_last(records, group)
+        return decision._replace(records=tuple(records))
+
+    def topics_deleted(self, names: Iterable[str]) -> Decision:
+        """The topics are gone, and with them what was committed of their partitions.
+
+        That can be much, so `expire` does it, bit by bit; it wants to be called at once.
+        """
+        self._deleted_topics.update(names)
+        self._to_examine.extend(self.offsets.tombstones_of_topics(self._deleted_topics))
+        return NOTHING
+
+    # --- hard state ------------------------------------------------------------------------------
+
+    def apply(self, record: StateRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """The record is in the log at that offset, in the producer's transaction if in one."""
+        key, value = record
+        if isinstance(key, OffsetCommitKey):
+            assert value is None or isinstance(value, OffsetCommitValue)
+            self.offsets.apply(key, value, offset, producer_id)
+            return
+        assert isinstance(key, GroupMetadataKey)
+        if value is None:
+            group = self.groups.pop(key.group, None)
+            if group is not None:
+                for timer in group.timers():
+                    self._timers.cancel(timer)
+            return
+        assert isinstance(value, GroupMetadataValue)
+        group = self.groups.get(key.group)
+        if group is None:
+            group = self.groups[key.group] = Group(key.group)
+        group.apply(value)
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """The marker of the producer's transaction is in this partition."""
+        self.offsets.end_transaction(producer_id, is_commit)
+
+    # --- time ------------------------------------------------------------------------------------
+
+    def loaded(self, now_ms: int) -> Decision:
+        """Replay is over: every member has a whole session to be heard of again."""
+        turn = self._turn(now_ms)
+        for group in self.groups.values():
+            if len(group.members) > self.config.max_size:
+                why = Cause("the coordinator", "found more members than group.max.size")
+                rebalance.begin(turn, group, why)
+            for member in group.members.values():
+                rebalance.prolong_session(turn, member)
+        self._plan_examination(now_ms)
+        return turn.decision()
+
+    def deadline_ms(self) -> int | None:
+        """When to call `expire`, or earlier than need be."""
+        return 0 if self._to_examine else self._timers.next_ms()
+
+    def expire(self, now_ms: int) -> list[Decision]:
+        """What the deadlines that have come bring about; more may be due right afterwards."""
+        decisions = []
+        for _ in range(_MOST_TIMERS):
+            if not self._timers.is_due(now_ms):
+                break
+            timer = self._timers.next(now_ms)
+            if timer is not None:
+                decisions.append(self._expired(timer, now_ms))
+        decisions += map(Decision, _batches(self._examine(now_ms)))
+        return [decision for decision in decisions if decision is not NOTHING]
+
+    def _expired(self, timer: Timer, now_ms: int) -> Decision:
+        if timer is self._examination:
+            self._to_examine.extend({**self.groups, **dict.fromkeys(self.offsets.groups)})
+            self._plan_examination(now_ms)
+            return NOTHING
+        turn = self._turn(now_ms)
+        group = self.groups[timer.group_id]
+        if timer is group.timer:
+            rebalance.phase_expired(turn, group)
+        elif timer.member_id in group.pending:
+            rebalance.forget_pending(turn, group, timer.member_id)
+        else:
+            member = group.members[timer.member_id]
+            # Who waits for the others cannot heartbeat; only new members wait for so long and not
+            # longer. The session begins anew with the answer.
+            if member.is_new or not (member.joining or member.syncing):
+                rebalance.expel(turn, group, member, cause(member, "session timed out"))
+        self._drop_if_unused(group)
+        return turn.decision()
+
+    def _plan_examination(self, now_ms: int) -> None:
+        interval_ms = self.config.offsets_retention_check_interval_ms
+        self._timers.set(self._examination, now_ms + interval_ms)
+
+    def _examine(self, now_ms: int) -> Iterator[StateRecord]:
+        """What of the next groups has outlived its use; those with nothing left go themselves.
+
+        It is written in this very step: an offset that is committed meanwhile must not be lost.
+        """
+        for _ in range(min(_MOST_EXAMINED, len(self._to_examine))):
+            group_id = self._to_examine.popleft()
+            group = self._find(group_id)
+            if group is not None:
+                records = self._outlived(group, now_ms)
+                self._forget_if_last(records, group)
+                yield from records
+        if not self._to_examine:
+            self._deleted_topics.clear()
+
+    def _outlived(self, group: Group, now_ms: int) -> list[StateRecord]:
+        """Tombstones of offsets of deleted topics, and of those that have expired (KIP-211)."""
+        records: dict[tuple[str, int], StateRecord] = {}
+        since_ms, subscribed = commits.retention_of(group)
+        if subscribed is not None:
+            retention_ms = self.config.offsets_retention_ms
+            for record in self.offsets.expired(
+                group.group_id, now_ms, retention_ms, since_ms, subscribed
+            ):
+                records[_place(record)] = record
+        if self._deleted_topics:
+            for record in self.offsets.tombstones(group.group_id):
+                if _place(record)[0] in self._deleted_topics:
+                    records[_place(record)] = record
+        return list(records.values())
+
+    # --- what is here ----------------------------------------------------------------------------
+
+    def _turn(self, now_ms: int) -> Turn:
+        return Turn(self.config, self._timers, now_ms)
+
+    def _find(self, group_id: str) -> Group | None:
+        """The group; one that has nothing but offsets is known as long as it has them."""
+        group = self.groups.get(group_id)
+        if group is None and group_id in self.offsets.groups:
+            group = Group(group_id)
+        return group
+
+    def _all(self) -> Iterator[Group]:
+        yield from self.groups.values()
+        yield from (Group(name) for name in self.offsets.groups if name not in self.groups)
+
+    def _shown_alive(self, group_id: str, member_id: str, now_ms: int) -> None:
+        group = self.groups.get(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if member is not None:
+            self._timers.set(member.timer, now_ms + member.session_timeout_ms)
+
+    def _forget(self, records: list[StateRecord], group: Group) -> None:
+        """The group is to be forgotten; if the log does not know it, that is all it takes."""
+        if group.is_stored:
+            records.append(StateRecord(GroupMetadataKey(group=group.group_id), None))
+        else:
+            known = self.groups.pop(group.group_id, None)
+            for timer in () if known is None else known.timers():
+                self._timers.cancel(timer)
+
+    def _forget_if_last(self, records: list[StateRecord], group: Group) -> None:
+        """These tombstones are of offsets: a group without members goes with its last offset."""
+        is_empty = group.state is GroupState.EMPTY and not group.pending
+        if is_empty and len(records) == self.offsets.count(group.group_id):
+            self._forget(records, group)
+
+    def _drop_if_unused(self, group: Group) -> None:
+        if group.is_unused:
+            self.groups.pop(group.group_id, None)
+            self._timers.cancel(group.timer)
+
+
+def _place(record: StateRecord) -> tuple[str, int]:
+    key = record.key
+    assert isinstance(key, OffsetCommitKey)
+    return key.topic, key.partition
+
+
+def _batches(records: Iterable[StateRecord]) -> Iterator[tuple[StateRecord, ...]]:
+    """Tombstones in amounts that one append can take."""
+    batch: list[StateRecord] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == _MOST_TOMBSTONES:
+            yield tuple(batch)
+            batch = []
+    if batch:
+        yield tuple(batch)

@@ -1,0 +1,250 @@
+"""JoinGroup: who may enter a group, as whom, and whether that makes the group rebalance.
+
+no member id, no instance id    version 4+ is sent away with an id and comes again (KIP-394)
+no member id, instance id       a static member, new, or back to take its old place (KIP-345)
+a member id that is pending     comes again: now it is a member
+a member id that is known       rejoins, and may have changed what it wants
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from barnabas.coordinator.group import Group, GroupState
+from barnabas.coordinator.member import Member, Parked, Protocols, protocols_of
+from barnabas.coordinator.rebalance import (
+    begin,
+    complete_if_all_joined,
+    expel,
+    joined_answer,
+    prolong_session,
+    refuse_join,
+    refuse_sync,
+    refused_join,
+)
+from barnabas.coordinator.rebalance_story import cause
+from barnabas.coordinator.timers import Timer
+from barnabas.errors import (
+    FencedInstanceId,
+    GroupMaxSizeReached,
+    InconsistentGroupProtocol,
+    KafkaError,
+    MemberIdRequired,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.records import GroupMetadataValue
+    from barnabas.coordinator.turn import Turn
+    from barnabas.protocol.messages.join_group import JoinGroupRequest
+
+_OWN_REBALANCE_TIMEOUT: Final = 1  # JoinGroup versions from which these exist
+_MEMBER_ID_FIRST: Final = 4
+_SKIP_ASSIGNMENT: Final = 9
+
+# A client id may be as long as a string can be, and so may a member id, which is longer.
+_LONGEST_PREFIX_CHARACTERS: Final = 8_000
+
+NEW_MEMBER_TIMEOUT_MS: Final = 300_000
+"""How long a new member waits for its first generation. It has no id to heartbeat with, and a lost
+connection is not noticed while it waits: clients that give up and come again must not add up."""
+
+
+class Caller(NamedTuple):
+    """Who sends a JoinGroup."""
+
+    client_id: str
+    host: str
+    """As Kafka writes it: "/127.0.0.1"."""
+    new_id: str
+    """A fresh random UUID as text, for the member id if one is needed."""
+    version: int
+    """Of the API."""
+
+
+class Attempt(NamedTuple):
+    """One JoinGroup, taken apart."""
+
+    parked: Parked
+    request: JoinGroupRequest
+    caller: Caller
+    protocols: Protocols
+
+    @classmethod
+    def of(cls, ticket: int, request: JoinGroupRequest, caller: Caller) -> Attempt:
+        parked = Parked(ticket, caller.version)
+        return cls(parked, request, caller, protocols_of(request.protocols))
+
+    def refuse(self, turn: Turn, error: type[KafkaError], member_id: str) -> None:
+        turn.reply(self.parked.ticket, refused_join(error, member_id, self.parked.version))
+
+    def describe_to(self, member: Member) -> None:
+        """The member lives by these timeouts from now on."""
+        request = self.request
+        has_own = self.caller.version >= _OWN_REBALANCE_TIMEOUT
+        member.session_timeout_ms = request.session_timeout_ms
+        member.rebalance_timeout_ms = (
+            request.rebalance_timeout_ms if has_own else request.session_timeout_ms
+        )
+
+
+def join(turn: Turn, group: Group, attempt: Attempt) -> None:
+    """What becomes of it: an answer now, or when all the others have joined."""
+    request = attempt.request
+    member_id = request.member_id
+    if not _has_room(group, member_id, turn.config.max_size):
+        attempt.refuse(turn, GroupMaxSizeReached, "")
+        _turn_away(turn, group, member_id)
+    elif not group.supports(request.protocol_type, attempt.protocols):
+        attempt.refuse(turn, InconsistentGroupProtocol, member_id)
+    elif not member_id:
+        _join_anew(turn, group, attempt)
+    elif member_id in group.pending:
+        if request.group_instance_id is None:
+            turn.timers.cancel(group.pending.pop(member_id))
+            _admit(turn, group, attempt, member_id)
+        else:
+            attempt.refuse(turn, UnknownMemberId, member_id)  # such ids are for dynamic members
+    else:
+        _rejoin(turn, group, attempt)
+    complete_if_all_joined(turn, group)
+
+
+def _has_room(group: Group, member_id: str, max_size: int) -> bool:
+    """`group.max.size`. It can have shrunk below what is here: the last to rejoin have to go."""
+    if group.state is GroupState.EMPTY:
+        return True
+    member = group.members.get(member_id)
+    if group.state is GroupState.PREPARING:
+        is_waiting = member is not None and member.joining is not None
+        return is_waiting or group.joined_count < max_size
+    return member is not None or len(group.members) < max_size
+
+
+def _turn_away(turn: Turn, group: Group, member_id: str) -> None:
+    pending = group.pending.pop(member_id, None)
+    if pending is not None:
+        turn.timers.cancel(pending)
+    member = group.members.get(member_id)
+    if member is not None:
+        expel(turn, group, member, cause(member, "found the group full"))
+
+
+def _join_anew(turn: Turn, group: Group, attempt: Attempt) -> None:
+    """A JoinGroup without a member id: it gets one."""
+    instance_id, caller = attempt.request.group_instance_id, attempt.caller
+    prefix = caller.client_id if instance_id is None else instance_id
+    member_id = f"{prefix[:_LONGEST_PREFIX_CHARACTERS]}-{caller.new_id}"
+    member = group.static_member(instance_id)
+    if member is not None:
+        _take_over(turn, group, attempt, member, member_id)
+    elif instance_id is None and caller.version >= _MEMBER_ID_FIRST:
+        timer = group.pending[member_id] = Timer(group.group_id, member_id)
+        turn.timers.set(timer, turn.now_ms + attempt.request.session_timeout_ms)
+        attempt.refuse(turn, MemberIdRequired, member_id)
+    else:
+        _admit(turn, group, attempt, member_id)
+
+
+def _admit(turn: Turn, group: Group, attempt: Attempt, member_id: str) -> None:
+    """One more member, and so a rebalance."""
+    request = attempt.request
+    member = Member(group.group_id, member_id, request.group_instance_id, attempt.protocols)
+    member.client_id = attempt.caller.client_id
+    member.client_host = attempt.caller.host
+    member.is_new = True
+    attempt.describe_to(member)
+    if not group.members:
+        group.protocol_type = request.protocol_type
+    if group.state is GroupState.PREPARING and group.generation == 0:
+        group.has_newcomer = True
+    group.add(member)
+    group.park_join(member, attempt.parked)
+    turn.timers.set(member.timer, turn.now_ms + NEW_MEMBER_TIMEOUT_MS)
+    begin(turn, group, cause(member, "joined"))
+
+
+def _rejoin(turn: Turn, group: Group, attempt: Attempt) -> None:
+    """A JoinGroup of one who says to be a member."""
+    request = attempt.request
+    error = group.check_member(request.member_id, request.group_instance_id)
+    if error is not None:
+        attempt.refuse(turn, error, request.member_id)
+        return
+    member = group.members[request.member_id]
+    if group.state is GroupState.PREPARING:
+        _park(turn, group, attempt, member)
+    elif member.protocols != attempt.protocols:
+        _park(turn, group, attempt, member)
+        begin(turn, group, cause(member, "changed its subscription", request.reason))
+    elif group.state is GroupState.STABLE and member.member_id == group.leader_id:
+        # The leader may know of something that its own subscription does not show: new partitions.
+        _park(turn, group, attempt, member)
+        begin(turn, group, cause(member, "rejoined as leader", request.reason))
+    else:
+        # The answer to its last JoinGroup was lost: it gets it again.
+        turn.reply(attempt.parked.ticket, joined_answer(group, member))
+
+
+def _park(turn: Turn, group: Group, attempt: Attempt, member: Member) -> None:
+    """The member waits for the next generation, as whom the request says it is."""
+    refuse_join(turn, group, member, RebalanceInProgress)  # one that it has given up, then
+    group.change_protocols(member, attempt.protocols)
+    attempt.describe_to(member)
+    group.park_join(member, attempt.parked)
+
+
+def _take_over(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
+    """A static member is back, under a new id; who still uses the old one is fenced."""
+    refuse_join(turn, group, member, FencedInstanceId)
+    refuse_sync(turn, member, FencedInstanceId)
+    prolong_session(turn, member)
+    if group.state is GroupState.STABLE:
+        group.change_protocols(member, attempt.protocols)
+        if group.choose_protocol() == group.protocol:
+            _replace(turn, group, attempt, member, member_id)
+            return
+    state = group.state
+    group.rename(member, member_id)
+    _park(turn, group, attempt, member)
+    if state is not GroupState.PREPARING:
+        begin(turn, group, cause(member, "came back", attempt.request.reason))
+
+
+def _replace(turn: Turn, group: Group, attempt: Attempt, member: Member, member_id: str) -> None:
+    """Nobody else notices: only the log has to know the new id, before it counts."""
+    old_id = member.member_id
+    group.unsynced.discard(old_id)
+    record = group.record({one.member_id: one.assignment for one in group.members.values()})
+    value: GroupMetadataValue = record.value  # type: ignore[assignment]
+    for stored in value.members:
+        if stored.member_id == old_id:
+            stored.member_id = member_id
+            stored.session_timeout = attempt.request.session_timeout_ms
+            stored.rebalance_timeout = attempt.request.rebalance_timeout_ms
+    if value.leader == old_id:
+        value.leader = member_id
+    turn.records.append(record)
+    is_told = value.leader == member_id and attempt.caller.version >= _SKIP_ASSIGNMENT
+    answer = JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        # Before version 9 a leader cannot be told to leave the assignment alone. So it is not told
+        # that it leads: the old id, which is nobody's now, is named as the leader's.
+        leader=(value.leader if is_told else group.leader_id) or "",
+        skip_assignment=is_told,
+        member_id=member_id,
+    )
+    if is_told:
+        answer.members = [
+            JoinGroupResponseMember(
+                member_id=one.member_id,
+                group_instance_id=one.group_instance_id,
+                metadata=one.subscription,
+            )
+            for one in value.members
+        ]
+    turn.reply(attempt.parked.ticket, answer)

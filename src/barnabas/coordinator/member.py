@@ -1,0 +1,109 @@
+"""One member of a group of the classic protocol.
+
+Owns what the member said of itself when it joined, what it was assigned, and the requests of its
+own that wait for the rest of the group. A static member (KIP-345) has an instance id: it keeps its
+place and its assignment when it comes back under a new member id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.coordinator.timers import Timer
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.records import MemberMetadata
+    from barnabas.protocol.messages.join_group import JoinGroupRequestProtocol
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""What a member can do, dearest first: a protocol's name, and the subscription under it."""
+
+_UUID_CHARACTERS, _UUID_SHOWN = 36, 8
+_NAME_SHOWN = 80
+
+
+class Parked(NamedTuple):
+    """A request that waits in the machine, and the version in which it has to be answered."""
+
+    ticket: int
+    version: int
+
+
+class Member:
+    """What the coordinator knows of one member."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "joining",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "syncing",
+        "timer",
+    )
+
+    def __init__(
+        self, group_id: str, member_id: str, instance_id: str | None, protocols: Protocols
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = ""
+        self.client_host = ""
+        self.rebalance_timeout_ms = 0
+        self.session_timeout_ms = 0
+        self.protocols = protocols
+        self.assignment = b""
+        self.timer = Timer(group_id, member_id)
+        """Its session, which heartbeats prolong."""
+        self.joining: Parked | None = None
+        self.syncing: Parked | None = None
+        self.is_new = False
+        """It has not been in any generation, so it knows no member id to heartbeat with."""
+
+    @classmethod
+    def of_record(cls, group_id: str, protocol: str, stored: MemberMetadata) -> Member:
+        """The member as the offsets topic has it: one protocol is all that is kept."""
+        subscription = bytes(stored.subscription)
+        instance_id = stored.group_instance_id
+        member = cls(group_id, stored.member_id, instance_id, ((protocol, subscription),))
+        member.client_id = stored.client_id
+        member.client_host = stored.client_host
+        return member
+
+    @property
+    def name(self) -> str:
+        """What stays the same when a static member comes back under another member id."""
+        return self.member_id if self.instance_id is None else self.instance_id
+
+    def subscription(self, protocol: str) -> bytes:
+        """What the member said under this protocol; empty if it does not know it."""
+        return next((data for name, data in self.protocols if name == protocol), b"")
+
+    def vote(self, candidates: Container[str]) -> str:
+        """The protocol that it likes best of those that everybody can do."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    def rename(self, member_id: str) -> None:
+        """The static member is back under a new id."""
+        self.member_id = self.timer.member_id = member_id
+
+
+def protocols_of(wanted: Iterable[JoinGroupRequestProtocol]) -> Protocols:
+    """The protocols of a request, each name once, and no view of the request's frame."""
+    named: dict[str, bytes] = {}
+    for protocol in wanted:
+        named.setdefault(protocol.name, bytes(protocol.metadata))
+    return tuple(named.items())
+
+
+def short_name(name: str) -> str:
+    """A member's name for people: of the random id at its end only the beginning."""
+    head, uuid = name[:-_UUID_CHARACTERS], name[-_UUID_CHARACTERS:]
+    is_uuid = len(uuid) == _UUID_CHARACTERS and all(uuid[place] == "-" for place in (8, 13, 18, 23))
+    return head[:_NAME_SHOWN] + uuid[:_UUID_SHOWN] if is_uuid else name[:_NAME_SHOWN]

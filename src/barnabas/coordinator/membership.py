@@ -1,0 +1,116 @@
+"""SyncGroup, Heartbeat and LeaveGroup: what members of a generation say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.coordinator.group import Group, GroupState
+from barnabas.coordinator.rebalance import (
+    expel,
+    forget_pending,
+    prolong_session,
+    refuse_sync,
+    settle,
+    synced_answer,
+)
+from barnabas.coordinator.rebalance_story import cause
+from barnabas.errors import (
+    NONE,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    KafkaError,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from barnabas.protocol.messages.leave_group import MemberResponse
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.member import Parked
+    from barnabas.coordinator.timers import Timers
+    from barnabas.coordinator.turn import Turn
+    from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+    from barnabas.protocol.messages.leave_group import MemberIdentity
+    from barnabas.protocol.messages.sync_group import SyncGroupRequest
+
+
+def sync(turn: Turn, group: Group, parked: Parked, request: SyncGroupRequest) -> None:
+    """The member's assignment, now or when the leader has made it."""
+    error = _check_sync(group, request)
+    if error is not None:
+        turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code))
+        return
+    member = group.members[request.member_id]
+    group.unsynced.discard(member.member_id)
+    if not group.unsynced:
+        turn.timers.cancel(group.timer)
+    if group.state is GroupState.STABLE:
+        prolong_session(turn, member)
+        turn.reply(parked.ticket, synced_answer(group, member.assignment))
+        return
+    refuse_sync(turn, member, RebalanceInProgress)  # one that it has given up, then
+    member.syncing = parked
+    if member.member_id == group.leader_id:
+        settle(turn, group, {one.member_id: bytes(one.assignment) for one in request.assignments})
+
+
+def _check_sync(group: Group, request: SyncGroupRequest) -> type[KafkaError] | None:
+    error = group.check_member(request.member_id, request.group_instance_id)
+    if error is not None:
+        return error
+    if request.generation_id != group.generation:
+        return IllegalGeneration
+    if request.protocol_type is not None and request.protocol_type != group.protocol_type:
+        return InconsistentGroupProtocol
+    if request.protocol_name is not None and request.protocol_name != group.protocol:
+        return InconsistentGroupProtocol
+    return RebalanceInProgress if group.state is GroupState.PREPARING else None
+
+
+def heartbeat(group: Group, request: HeartbeatRequest, timers: Timers, now_ms: int) -> int:
+    """The error code. Thousands of these arrive every second: no `Turn`, no record, no list."""
+    member = group.members.get(request.member_id)
+    if member is None or member.instance_id != request.group_instance_id:
+        error = group.check_member(request.member_id, request.group_instance_id)
+        if error is not None:
+            return error.code
+        member = group.members[request.member_id]
+    if request.generation_id != group.generation:
+        return IllegalGeneration.code
+    timers.set(member.timer, now_ms + member.session_timeout_ms)
+    return RebalanceInProgress.code if group.state is GroupState.PREPARING else NONE
+
+
+def leave(
+    turn: Turn, group: Group | None, members: Sequence[MemberIdentity]
+) -> list[MemberResponse]:
+    """Each of them goes, or is told why it does not."""
+    return [
+        MemberResponse(
+            member_id=one.member_id,
+            group_instance_id=one.group_instance_id,
+            error_code=_leave_one(turn, group, one),
+        )
+        for one in members
+    ]
+
+
+def _leave_one(turn: Turn, group: Group | None, identity: MemberIdentity) -> int:
+    if group is None:
+        return UnknownMemberId.code
+    if not identity.member_id:
+        # An administrator removes a static member, whatever its member id is now.
+        member = group.static_member(identity.group_instance_id)
+        if member is None:
+            return UnknownMemberId.code
+    elif identity.member_id in group.pending:
+        forget_pending(turn, group, identity.member_id)
+        return NONE
+    else:
+        error = group.check_member(identity.member_id, identity.group_instance_id)
+        if error is not None:
+            return error.code
+        member = group.members[identity.member_id]
+    expel(turn, group, member, cause(member, "left", identity.reason))
+    return NONE

@@ -1,0 +1,77 @@
+"""What a rebalance moved: the partitions that another member has now than before.
+
+Only groups of consumers have assignments that can be read (`ConsumerProtocol`); of others it is
+known no more than whose bytes have changed. Pure arithmetic over two sets of assignments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    decode_consumer_protocol,
+)
+from barnabas.types import TopicPartition
+
+MOST_COMPARED_BYTES: Final = 65_536
+"""Larger assignments are not taken apart: that would hold up the broker for milliseconds."""
+
+UNKNOWN: Final = -1
+
+Assignments = Mapping[str, bytes]
+"""Member's name to what it was assigned."""
+
+
+class Movement(NamedTuple):
+    """What became of the partitions; counts are of partitions."""
+
+    moved: int
+    """That had an owner and have another one now; UNKNOWN if nobody could tell."""
+    taken: int
+    """That had an owner and have none now: revoked, if rebalances are cooperative (KIP-429)."""
+    given: int
+    """That had no owner and have one now."""
+    total: int
+    """That have an owner now."""
+    moves: tuple[tuple[TopicPartition, str, str], ...]
+    """(partition, from, to) of those that moved, by topic and number."""
+    is_harmless: bool
+    """Whoever had something kept it, so nobody had to stop working for this."""
+
+
+def movement(is_consumers: bool, before: Assignments, after: Assignments) -> Movement:
+    """Compare two generations; `is_consumers`: the assignments are those of consumers."""
+    changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    kept_all = all(not before.get(name) for name in changed)
+    if not is_consumers:
+        return Movement(UNKNOWN, 0, 0, 0, (), kept_all)
+    size = sum(map(len, before.values())) + sum(map(len, after.values()))
+    if size > MOST_COMPARED_BYTES:
+        return Movement(UNKNOWN, 0, 0, 0, (), kept_all)
+    try:
+        old, new = _owners(before), _owners(after)
+    except CorruptData:
+        return Movement(UNKNOWN, 0, 0, 0, (), kept_all)
+    moves = tuple(
+        (partition, old[partition], owner)
+        for partition, owner in sorted(new.items())
+        if partition in old and old[partition] != owner
+    )
+    taken = sum(partition not in new for partition in old)
+    given = sum(partition not in old for partition in new)
+    return Movement(len(moves), taken, given, len(new), moves, not moves and not taken)
+
+
+def _owners(assignments: Assignments) -> dict[TopicPartition, str]:
+    owners: dict[TopicPartition, str] = {}
+    for name, data in assignments.items():
+        if not data:
+            continue  # the leader had nothing for this member
+        _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)
+        for topic in assignment.assigned_partitions:
+            for partition in topic.partitions:
+                owners[TopicPartition(topic.topic, partition)] = name
+    return owners

@@ -1,0 +1,122 @@
+"""Answers about offsets in which every partition is told the same: a refusal, mostly.
+
+The requests of all these APIs name topics and partitions, and so must their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from barnabas.errors import NONE, KafkaError
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitPartitionResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopicResponse,
+)
+from barnabas.protocol.messages.offset_delete import (
+    OffsetDeletePartitionResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteTopicResponse,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchGroupResponse,
+    OffsetFetchPartitionResponse,
+    OffsetFetchTopicResponse,
+)
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitPartitionResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitTopicResponse,
+)
+
+NO_OFFSET = -1
+"""Of a partition for which nothing is committed, or of which nothing is told."""
+
+Error = type[KafkaError] | KafkaError
+
+
+def commit_answer(request: OffsetCommitRequest, error: Error | None = None) -> OffsetCommitResponse:
+    """The same for all partitions of the commit; None: success."""
+    code = NONE if error is None else error.code
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitTopicResponse(
+                name=topic.name,
+                partitions=[
+                    OffsetCommitPartitionResponse(
+                        partition_index=partition.partition_index, error_code=code
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def transactional_answer(
+    request: TxnOffsetCommitRequest, error: Error | None = None
+) -> TxnOffsetCommitResponse:
+    """The same for all partitions of the commit; None: success."""
+    code = NONE if error is None else error.code
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitTopicResponse(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitPartitionResponse(
+                        partition_index=partition.partition_index, error_code=code
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def delete_answer(
+    request: OffsetDeleteRequest, kept: Container[str], error: Error
+) -> OffsetDeleteResponse:
+    """The offsets of the topics in `kept` stay, for that reason; the others are forgotten."""
+    topics = []
+    for topic in request.topics:
+        code = error.code if topic.name in kept else NONE
+        partitions = [
+            OffsetDeletePartitionResponse(
+                partition_index=partition.partition_index, error_code=code
+            )
+            for partition in topic.partitions
+        ]
+        topics.append(OffsetDeleteTopicResponse(name=topic.name, partitions=partitions))
+    return OffsetDeleteResponse(topics=topics)
+
+
+def fetch_answer(group: OffsetFetchGroup, error: Error | None = None) -> OffsetFetchGroupResponse:
+    """No offset for any partition, since nothing is committed or for the reason given.
+
+    The error stands at the group and at each partition: what the version has is sent.
+    """
+    code = NONE if error is None else error.code
+    return OffsetFetchGroupResponse(
+        group_id=group.group_id,
+        error_code=code,
+        topics=[
+            OffsetFetchTopicResponse(
+                name=topic.name,
+                partitions=[no_offset(partition, code) for partition in topic.partition_indexes],
+            )
+            for topic in group.topics or ()
+        ],
+    )
+
+
+def no_offset(partition: int, code: int = NONE) -> OffsetFetchPartitionResponse:
+    """There is none for this partition, or none is told."""
+    return OffsetFetchPartitionResponse(
+        partition_index=partition, committed_offset=NO_OFFSET, metadata="", error_code=code
+    )

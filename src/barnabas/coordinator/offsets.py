@@ -1,0 +1,386 @@
+"""The offsets that the groups of one shard have committed, and those that wait for a transaction.
+
+    commit                 a record; it counts when it is in the log
+    transactional commit   a record in a transactional batch; it is pending until the marker of its
+                           transaction is in this partition, and gone if that one aborts
+    tombstone              forgets the key, in whatever way it was committed before
+
+Of several records of one key the one that is latest in the log counts, wherever the marker of a
+transactional one stands (KIP-98). So what is replayed from a compacted log is what was before.
+
+Owns what is committed, and decides what is written about it. Whether a member may commit and
+whether a group may be deleted is the group's to say.
+
+Invariant: `groups` holds exactly the groups of which something is committed or pending, and
+changes in `apply` and `end_transaction` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from sys import intern
+from typing import Final, NamedTuple
+
+from barnabas.coordinator.decision import (
+    NO_PRODUCER_ID,
+    NOTHING,
+    Decision,
+    Reply,
+    StateRecord,
+    TransactionalBatch,
+)
+from barnabas.coordinator.offset_answers import (
+    commit_answer,
+    delete_answer,
+    fetch_answer,
+    no_offset,
+    transactional_answer,
+)
+from barnabas.coordinator.records import OffsetCommitKey, OffsetCommitValue
+from barnabas.errors import (
+    GroupSubscribedToTopic,
+    InvalidGroupId,
+    OffsetMetadataTooLarge,
+    UnstableOffsetCommit,
+)
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchGroup,
+    OffsetFetchGroupResponse,
+    OffsetFetchPartitionResponse,
+    OffsetFetchTopicResponse,
+)
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+_NOT_GIVEN = -1  # a retention, an expiry or a commit time of the client's own
+_END_OF_TIME_MS = 2**63 - 1
+
+
+class Committed(NamedTuple):
+    """A committed offset. Times in ms since the epoch; -1 stands for an epoch or time not given."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int
+    log_offset: int
+    """Of the record that says so: decides between a plain and a transactional commit."""
+
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+Stored = tuple[int, int, str, int, int, int]
+"""The fields of `Committed`. A plain tuple, and nothing else in it but numbers and text, is of no
+interest to the garbage collector; as objects of a class a million offsets would stop the broker for
+a third of a second whenever it looks at them all."""
+
+_LOG_OFFSET: Final = 5
+
+
+class GroupOffsets(NamedTuple):
+    """What one group has committed, and what it will have if transactions commit."""
+
+    committed: dict[Place, Stored]
+    pending: dict[int, dict[Place, Stored]]  # by producer id
+
+    def is_unstable(self, place: Place) -> bool:
+        """Whether an open transaction may still change what is committed here."""
+        return any(place in pending for pending in self.pending.values())
+
+    def places(self) -> list[Place]:
+        """Every partition of which something is committed or pending."""
+        places = dict.fromkeys(self.committed)
+        for pending in self.pending.values():
+            places.update(dict.fromkeys(pending))
+        return list(places)
+
+
+class Offsets:
+    """All offsets of one shard."""
+
+    __slots__ = ("_open", "groups")
+
+    def __init__(self) -> None:
+        self.groups: dict[str, GroupOffsets] = {}
+        # The groups in which a producer has pending offsets; the value means nothing.
+        self._open: dict[int, dict[str, None]] = {}
+
+    # --- commits ---------------------------------------------------------------------------------
+
+    def commit(
+        self, ticket: int, request: OffsetCommitRequest, now_ms: int, max_metadata: int
+    ) -> Decision:
+        """What is to be written for a commit that the group allows.
+
+        `max_metadata`: `offset.metadata.max.bytes`, which Kafka takes for UTF-16 units. A group
+        without a name may commit, as it always could.
+        """
+        group_id = request.group_id
+        expires_ms = request.retention_time_ms
+        if expires_ms != _NOT_GIVEN:
+            expires_ms = min(now_ms + expires_ms, _END_OF_TIME_MS)
+        answer = commit_answer(request)
+        records = []
+        for topic, topic_answer in zip(request.topics, answer.topics, strict=True):
+            name = topic.name
+            for at, partition in enumerate(topic.partitions):
+                metadata = partition.committed_metadata or ""
+                if _is_too_large(metadata, max_metadata):
+                    topic_answer.partitions[at].error_code = OffsetMetadataTooLarge.code
+                    continue
+                committed_ms = partition.commit_timestamp
+                record = StateRecord(
+                    OffsetCommitKey(
+                        group=group_id, topic=name, partition=partition.partition_index
+                    ),
+                    OffsetCommitValue(
+                        offset=partition.committed_offset,
+                        leader_epoch=partition.committed_leader_epoch,
+                        metadata=metadata,
+                        commit_timestamp=now_ms if committed_ms == _NOT_GIVEN else committed_ms,
+                        expire_timestamp=expires_ms,
+                    ),
+                )
+                records.append(record)
+        return Decision(tuple(records), (Reply(ticket, answer),))
+
+    def commit_transactional(
+        self, ticket: int, request: TxnOffsetCommitRequest, now_ms: int, max_metadata: int
+    ) -> Decision:
+        """What is to be written, in the producer's transaction, for a commit that is allowed."""
+        group_id = request.group_id
+        if not group_id:
+            return _reply(ticket, transactional_answer(request, InvalidGroupId))
+        answer = transactional_answer(request)
+        records = []
+        for topic, topic_answer in zip(request.topics, answer.topics, strict=True):
+            for at, partition in enumerate(topic.partitions):
+                metadata = partition.committed_metadata or ""
+                if _is_too_large(metadata, max_metadata):
+                    topic_answer.partitions[at].error_code = OffsetMetadataTooLarge.code
+                    continue
+                record = StateRecord(
+                    OffsetCommitKey(
+                        group=group_id, topic=topic.name, partition=partition.partition_index
+                    ),
+                    OffsetCommitValue(
+                        offset=partition.committed_offset,
+                        leader_epoch=partition.committed_leader_epoch,
+                        metadata=metadata,
+                        commit_timestamp=now_ms,
+                    ),
+                )
+                records.append(record)
+        batch = TransactionalBatch(
+            request.transactional_id, request.producer_id, request.producer_epoch
+        )
+        return Decision(tuple(records), (Reply(ticket, answer),), batch=batch if records else None)
+
+    # --- what is committed -----------------------------------------------------------------------
+
+    def fetch(self, wanted: OffsetFetchGroup, *, require_stable: bool) -> OffsetFetchGroupResponse:
+        """The offsets of the partitions named, or of all that have one if no topics are given.
+
+        `require_stable`: a partition whose offset an open transaction may change is answered with
+        UNSTABLE_OFFSET_COMMIT instead (KIP-447).
+        """
+        group = self.groups.get(wanted.group_id)
+        if group is None:
+            return fetch_answer(wanted)
+        if wanted.topics is not None:
+            places = [
+                (topic.name, number)
+                for topic in wanted.topics
+                for number in topic.partition_indexes
+            ]
+        else:
+            places = list(group.committed)
+        topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
+        for place in places:
+            told = _told(group, place, require_stable=require_stable)
+            topics.setdefault(place[0], []).append(told)
+        return OffsetFetchGroupResponse(
+            group_id=wanted.group_id,
+            topics=[
+                OffsetFetchTopicResponse(name=name, partitions=partitions)
+                for name, partitions in topics.items()
+            ],
+        )
+
+    def count(self, group_id: str) -> int:
+        """Of how many partitions the group has something committed or pending.
+
+        A group without members whose every one is forgotten by the tombstones of a decision, and
+        these are never more than one a partition, is gone with them.
+        """
+        group = self.groups.get(group_id)
+        if group is None:
+            return 0
+        return len(group.places()) if group.pending else len(group.committed)
+
+    # --- what is forgotten -----------------------------------------------------------------------
+
+    def delete(
+        self, ticket: int, request: OffsetDeleteRequest, subscribed: Container[str] = ()
+    ) -> Decision:
+        """Forget the partitions named, but not of topics that a member is `subscribed` to."""
+        answer = delete_answer(request, subscribed, GroupSubscribedToTopic)
+        group_id = request.group_id
+        group = self.groups.get(group_id)
+        if group is None:
+            return _reply(ticket, answer)
+        wanted = {
+            (topic.name, partition.partition_index)
+            for topic in request.topics
+            if topic.name not in subscribed
+            for partition in topic.partitions
+        }
+        records = [_tombstone(group_id, place) for place in group.places() if place in wanted]
+        return Decision(tuple(records), (Reply(ticket, answer),))
+
+    def tombstones(self, group_id: str) -> tuple[StateRecord, ...]:
+        """What forgets all of a group's offsets, pending ones too."""
+        group = self.groups.get(group_id)
+        return () if group is None else tuple(_tombstone(group_id, at) for at in group.places())
+
+    def tombstones_of_topics(self, names: Container[str]) -> dict[str, tuple[StateRecord, ...]]:
+        """What forgets the offsets of deleted topics, by group."""
+        found = {}
+        for group_id, group in self.groups.items():
+            records = tuple(_tombstone(group_id, at) for at in group.places() if at[0] in names)
+            if records:
+                found[group_id] = records
+        return found
+
+    def expired(
+        self,
+        group_id: str,
+        now_ms: int,
+        retention_ms: int,
+        empty_since_ms: int | None = None,
+        subscribed: Container[str] = (),
+    ) -> tuple[StateRecord, ...]:
+        """What forgets the offsets whose time is over (KIP-211).
+
+        An offset lives for `offsets.retention.minutes` after its commit, or after the group became
+        empty if `empty_since_ms` says when; one with an expiry of its own until then. Offsets of
+        `subscribed` topics are kept, and so are those that an open transaction may yet renew.
+        """
+        group = self.groups.get(group_id)
+        if group is None:
+            return ()
+        return tuple(
+            _tombstone(group_id, place)
+            for place, stored in group.committed.items()
+            if place[0] not in subscribed
+            and now_ms >= _expires_ms(Committed(*stored), retention_ms, empty_since_ms)
+            and not group.is_unstable(place)
+        )
+
+    # --- hard state ------------------------------------------------------------------------------
+
+    def apply(
+        self,
+        key: OffsetCommitKey,
+        value: OffsetCommitValue | None,
+        offset: int,
+        producer_id: int = NO_PRODUCER_ID,
+    ) -> None:
+        """A record is in the log, at that offset, and in this producer's transaction if in one."""
+        place = (intern(key.topic), key.partition)
+        group = self.groups.get(key.group)
+        if value is None:
+            if group is not None:
+                self._forget(key.group, group, place, producer_id)
+            return
+        if group is None:
+            group = self.groups[key.group] = GroupOffsets({}, {})
+        stored = (
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            value.expire_timestamp,
+            offset,
+        )
+        if producer_id == NO_PRODUCER_ID:
+            group.committed[place] = stored
+            return
+        group.pending.setdefault(producer_id, {})[place] = stored
+        self._open.setdefault(producer_id, {})[key.group] = None
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """The producer's marker is in the log: what it had pending counts now, or never."""
+        for group_id in self._open.pop(producer_id, ()):
+            group = self.groups[group_id]
+            pending = group.pending.pop(producer_id)
+            if is_commit:
+                for place, stored in pending.items():
+                    known = group.committed.get(place)
+                    if known is None or known[_LOG_OFFSET] < stored[_LOG_OFFSET]:
+                        group.committed[place] = stored
+            self._drop_if_empty(group_id, group)
+
+    def _forget(self, group_id: str, group: GroupOffsets, place: Place, producer_id: int) -> None:
+        """A tombstone. One in a transaction takes back only what was committed in it, as Kafka
+        reads it, which never writes such a one."""
+        producers = list(group.pending)
+        if producer_id == NO_PRODUCER_ID:
+            group.committed.pop(place, None)
+        else:
+            producers = [each for each in producers if each == producer_id]
+        for each in producers:
+            pending = group.pending[each]
+            pending.pop(place, None)
+            if not pending:
+                del group.pending[each]
+                del self._open[each][group_id]
+                if not self._open[each]:
+                    del self._open[each]
+        self._drop_if_empty(group_id, group)
+
+    def _drop_if_empty(self, group_id: str, group: GroupOffsets) -> None:
+        if not group.committed and not group.pending:
+            del self.groups[group_id]
+
+
+def _told(
+    group: GroupOffsets, place: Place, *, require_stable: bool
+) -> OffsetFetchPartitionResponse:
+    if require_stable and group.pending and group.is_unstable(place):
+        return no_offset(place[1], UnstableOffsetCommit.code)
+    stored = group.committed.get(place)
+    if stored is None:
+        return no_offset(place[1])
+    committed = Committed(*stored)
+    return OffsetFetchPartitionResponse(
+        partition_index=place[1],
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def _expires_ms(committed: Committed, retention_ms: int, empty_since_ms: int | None) -> int:
+    if committed.expire_timestamp_ms != _NOT_GIVEN:
+        return committed.expire_timestamp_ms
+    since = committed.commit_timestamp_ms if empty_since_ms is None else empty_since_ms
+    return since + retention_ms
+
+
+def _tombstone(group_id: str, place: Place) -> StateRecord:
+    topic, partition = place
+    return StateRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
+def _is_too_large(metadata: str, limit: int) -> bool:
+    """Whether it is longer than that, in UTF-16 units, of which a character has one or two."""
+    return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) // 2 > limit
+
+
+def _reply(ticket: int, message: Message) -> Decision:
+    return NOTHING._replace(replies=(Reply(ticket, message),))

@@ -1,0 +1,243 @@
+"""How a group comes from one generation to the next.
+
+    begin       something changed: all members shall join again, and those who wait for an
+                assignment are sent back to do so
+    complete    all have joined, or time is up: who did not join is out, the rest is the next
+                generation, and its leader learns who is in it
+    settle      the leader has assigned: everybody gets their part, once it is in the log
+
+Timeouts are those of Kafka 3.9: the rebalance timeout bounds joining, and once more syncing; the
+initial delay of a new group ends early for nobody, and grows with each newcomer (KIP-134).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.coordinator.group import Group, GroupState
+from barnabas.coordinator.movement import movement
+from barnabas.coordinator.rebalance_story import Cause, RebalanceStory, cause
+from barnabas.errors import KafkaError, RebalanceInProgress, UnknownMemberId
+from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
+from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.member import Member, Parked
+    from barnabas.coordinator.turn import Turn
+
+_NULLABLE_PROTOCOL: Final = 7  # the first JoinGroup version that can say "no protocol"
+
+
+def begin(turn: Turn, group: Group, why: Cause) -> None:
+    """All members shall join again; or one more reason for it, if they are about to."""
+    tell(turn, group, why)
+    _prepare(turn, group)
+
+
+def tell(turn: Turn, group: Group, why: Cause) -> None:
+    """A reason for the rebalance that is going on, or that begins with it."""
+    if group.story is None:
+        group.story = RebalanceStory(turn.now_ms, group.generation, group.assignments())
+    group.story.add(why)
+
+
+def _prepare(turn: Turn, group: Group) -> None:
+    if group.state is GroupState.PREPARING:
+        return
+    for member in group.members.values():
+        refuse_sync(turn, member, RebalanceInProgress)
+    group.unsynced.clear()
+    if group.state is GroupState.EMPTY:
+        delay_ms = turn.config.initial_rebalance_delay_ms
+        group.has_newcomer = False
+        group.initial_until_ms = turn.now_ms + max(group.rebalance_timeout_ms, delay_ms)
+        turn.timers.set(group.timer, turn.now_ms + delay_ms)
+    else:
+        turn.timers.set(group.timer, turn.now_ms + group.rebalance_timeout_ms)
+    _enter(turn, group, GroupState.PREPARING)
+
+
+def expel(turn: Turn, group: Group, member: Member, why: Cause) -> None:
+    """The member is out, and the others share what it had."""
+    tell(turn, group, why)
+    _drop(turn, group, member)
+    _prepare(turn, group)
+    complete_if_all_joined(turn, group)
+
+
+def _drop(turn: Turn, group: Group, member: Member) -> None:
+    """The member is no more. If it waits, it is told to come again as a new one."""
+    refuse_join(turn, group, member, UnknownMemberId)
+    refuse_sync(turn, member, UnknownMemberId)
+    turn.timers.cancel(member.timer)
+    group.remove(member)
+
+
+def complete_if_all_joined(turn: Turn, group: Group) -> None:
+    """To be called after whatever may have been the last thing that was waited for."""
+    if (
+        group.state is GroupState.PREPARING
+        and group.initial_until_ms is None
+        and group.have_all_joined
+    ):
+        _complete(turn, group)
+
+
+def phase_expired(turn: Turn, group: Group) -> None:
+    """The group's own timer has run out."""
+    if group.state is GroupState.PREPARING:
+        until_ms = group.initial_until_ms
+        if until_ms is not None and group.has_newcomer and turn.now_ms < until_ms:
+            group.has_newcomer = False
+            delayed_ms = turn.now_ms + turn.config.initial_rebalance_delay_ms
+            turn.timers.set(group.timer, min(delayed_ms, until_ms))
+        else:
+            _complete(turn, group)
+    elif group.unsynced:
+        for member_id in sorted(group.unsynced):
+            member = group.members[member_id]
+            tell(turn, group, cause(member, "did not send its SyncGroup in time"))
+            _drop(turn, group, member)
+        _prepare(turn, group)
+        complete_if_all_joined(turn, group)
+
+
+def forget_pending(turn: Turn, group: Group, member_id: str) -> None:
+    """Who was given this id will not come."""
+    turn.timers.cancel(group.pending.pop(member_id))
+    complete_if_all_joined(turn, group)
+
+
+def _complete(turn: Turn, group: Group) -> None:
+    """The next generation, of those who are here. Static members may be late (KIP-345)."""
+    group.initial_until_ms = None
+    for member in [one for one in group.members.values() if one.joining is None]:
+        if member.instance_id is None:
+            tell(turn, group, cause(member, "did not rejoin in time"))
+            _drop(turn, group, member)
+    if not group.members:
+        _become_empty(turn, group)
+        return
+    leader = group.members[group.leader_id or ""]
+    if leader.joining is None:
+        joined = next((one for one in group.members.values() if one.joining), None)
+        if joined is None:
+            # All that is left are static members that are away: their sessions will end it.
+            turn.timers.set(group.timer, turn.now_ms + group.rebalance_timeout_ms)
+            return
+        group.leader_id = joined.member_id
+    group.generation += 1
+    group.protocol = group.choose_protocol()
+    _enter(turn, group, GroupState.COMPLETING)
+    for member in group.members.values():
+        parked = group.take_join(member)
+        if parked is not None:
+            turn.reply(parked.ticket, joined_answer(group, member))
+        member.is_new = False
+        prolong_session(turn, member)
+    group.unsynced = set(group.members)
+    turn.timers.set(group.timer, turn.now_ms + group.rebalance_timeout_ms)
+
+
+def _become_empty(turn: Turn, group: Group) -> None:
+    group.generation += 1
+    group.protocol = None
+    turn.timers.cancel(group.timer)
+    _enter(turn, group, GroupState.EMPTY)
+    turn.records.append(group.record({}))
+    _conclude(turn, group, {})
+
+
+def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
+    """The leader has assigned, by member id; who is not named gets nothing.
+
+    What changes the group's state is the record, once it is in the log.
+    """
+    turn.records.append(group.record(assignments))
+    for member in group.members.values():
+        parked, member.syncing = member.syncing, None
+        if parked is not None:
+            assigned = assignments.get(member.member_id, b"")
+            turn.reply(parked.ticket, synced_answer(group, assigned))
+            prolong_session(turn, member)
+    after = {one.name: assignments.get(one.member_id, b"") for one in group.members.values()}
+    _conclude(turn, group, after)
+
+
+def _conclude(turn: Turn, group: Group, after: dict[str, bytes]) -> None:
+    """The rebalance is over, if the log takes the record: tell it."""
+    story = group.story
+    assert story is not None, "no rebalance without a cause"
+    moved = movement(group.protocol_type == CONSUMER_PROTOCOL, story.before, after)
+    event = story.end(turn.now_ms, group.group_id, group.generation, len(after), moved)
+    group.ended = event
+    turn.stories.append(event.story)
+
+
+def _enter(turn: Turn, group: Group, state: GroupState) -> None:
+    group.state = state
+    group.state_since_ms = turn.now_ms
+
+
+def prolong_session(turn: Turn, member: Member) -> None:
+    """The member has shown that it lives."""
+    turn.timers.set(member.timer, turn.now_ms + member.session_timeout_ms)
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+def joined_answer(group: Group, member: Member) -> JoinGroupResponse:
+    """The member is in this generation; the leader is told who else is."""
+    protocol = group.protocol or ""
+    is_leader = member.member_id == group.leader_id
+    members = [
+        JoinGroupResponseMember(
+            member_id=one.member_id,
+            group_instance_id=one.instance_id,
+            metadata=one.subscription(protocol),
+        )
+        for one in (group.members.values() if is_leader else ())
+    ]
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=protocol,
+        leader=group.leader_id or "",
+        member_id=member.member_id,
+        members=members,
+    )
+
+
+def refused_join(
+    error: type[KafkaError] | KafkaError, member_id: str, version: int
+) -> JoinGroupResponse:
+    """A JoinGroup's refusal. Below version 7 "no protocol" can only be said as an empty name."""
+    return JoinGroupResponse(
+        error_code=error.code,
+        member_id=member_id,
+        protocol_name=None if version >= _NULLABLE_PROTOCOL else "",
+    )
+
+
+def synced_answer(group: Group, assignment: bytes) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment
+    )
+
+
+def refuse_join(turn: Turn, group: Group, member: Member, error: type[KafkaError]) -> None:
+    """If a JoinGroup of the member waits, this is its answer."""
+    parked: Parked | None = group.take_join(member)
+    if parked is not None:
+        member_id = "" if error is UnknownMemberId else member.member_id
+        turn.reply(parked.ticket, refused_join(error, member_id, parked.version))
+
+
+def refuse_sync(turn: Turn, member: Member, error: type[KafkaError]) -> None:
+    """If a SyncGroup of the member waits, this is its answer."""
+    parked, member.syncing = member.syncing, None
+    if parked is not None:
+        turn.reply(parked.ticket, SyncGroupResponse(error_code=error.code))
+        prolong_session(turn, member)

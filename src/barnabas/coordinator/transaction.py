@@ -1,0 +1,207 @@
+"""One transactional id: whose it is, and how far its transaction has come (KIP-98, KIP-360).
+
+                          EndTxn(commit)                 all markers written
+    Empty ------> Ongoing -------------> PrepareCommit --------------------> CompleteCommit
+          add        |    EndTxn(abort)                  all markers written
+          partitions +-----------------> PrepareAbort ---------------------> CompleteAbort
+                          timeout, fenced: epoch + 1
+
+From Complete, more partitions begin the next transaction (Ongoing), and InitProducerId gives a new
+epoch (Empty). Once a Prepare record is in the log the outcome is decided for good, whoever
+coordinates. Kafka's PrepareEpochFence and Dead say that a record is on its way to the log; here a
+decision is appended and applied in one step, so neither occurs.
+
+A `Transaction` is what the last record of its id says, no more and no less: a value, replaced by
+each record. What it does not promise: that a step makes sense. `Transactions` asks first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.coordinator.decision import StateRecord
+from barnabas.coordinator.records import (
+    TransactionKey,
+    TransactionPartitions,
+    TransactionStatus,
+    TransactionValue,
+)
+from barnabas.errors import (
+    ConcurrentTransactions,
+    CorruptData,
+    InvalidProducerIdMapping,
+    ProducerFenced,
+)
+from barnabas.types import TopicPartition
+
+MAX_EPOCH = 32767
+LAST_EPOCH = MAX_EPOCH - 1
+"""The last one that a producer gets: fencing it takes one more, and then comes a new id."""
+
+NOT_BEGUN = -1
+
+_WRITTEN = frozenset(
+    {
+        TransactionStatus.Empty,
+        TransactionStatus.Ongoing,
+        TransactionStatus.PrepareCommit,
+        TransactionStatus.PrepareAbort,
+        TransactionStatus.CompleteCommit,
+        TransactionStatus.CompleteAbort,
+    }
+)
+_COMPLETED = frozenset({TransactionStatus.CompleteCommit, TransactionStatus.CompleteAbort})
+_DECIDED = frozenset({TransactionStatus.PrepareCommit, TransactionStatus.PrepareAbort})
+
+
+class Owner(NamedTuple):
+    """The producer that may use a transactional id: every other one is fenced."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Transaction(NamedTuple):
+    """The state of one transactional id."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    status: TransactionStatus
+    partitions: frozenset[TopicPartition]
+    """Those that the transaction writes to and that have no marker yet."""
+    updated_ms: int
+    begun_ms: int
+    """When its transaction, or the last one, began; -1 if none has since InitProducerId."""
+
+    # --- what it allows --------------------------------------------------------------------------
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.producer_id, self.producer_epoch)
+
+    @property
+    def is_ongoing(self) -> bool:
+        return self.status is TransactionStatus.Ongoing
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the outcome is known and markers are being written."""
+        return self.status in _DECIDED
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether the last transaction has ended, and no other has begun."""
+        return self.status in _COMPLETED
+
+    @property
+    def is_commit(self) -> bool:
+        return self.status in (TransactionStatus.PrepareCommit, TransactionStatus.CompleteCommit)
+
+    @property
+    def has_last_epoch(self) -> bool:
+        """Whether the next producer gets a new id instead of the next epoch."""
+        return self.producer_epoch >= LAST_EPOCH
+
+    @property
+    def due_ms(self) -> int:
+        """When an ongoing transaction has lasted for as long as its producer allows."""
+        return self.begun_ms + self.timeout_ms
+
+    def check(self, producer_id: int, producer_epoch: int) -> None:
+        """Whether this producer may change the transaction now; raises a KafkaError row."""
+        self.check_owner(producer_id, producer_epoch)
+        if self.is_decided:
+            raise ConcurrentTransactions
+
+    def check_owner(self, producer_id: int, producer_epoch: int) -> None:
+        """Raises InvalidProducerIdMapping or ProducerFenced for any producer but the last one."""
+        if producer_id != self.producer_id:
+            raise InvalidProducerIdMapping
+        if producer_epoch != self.producer_epoch:
+            raise ProducerFenced
+
+    # --- what comes next -------------------------------------------------------------------------
+
+    def with_partitions(self, added: frozenset[TopicPartition], now_ms: int) -> Transaction:
+        """The transaction is going to write to these too; the first ones begin it."""
+        is_new = not self.is_ongoing
+        return self._replace(
+            status=TransactionStatus.Ongoing,
+            partitions=added if is_new else self.partitions | added,
+            updated_ms=now_ms,
+            begun_ms=now_ms if is_new else self.begun_ms,
+        )
+
+    def decided(self, is_commit: bool, now_ms: int) -> Transaction:
+        """The outcome is known."""
+        prepared = TransactionStatus.PrepareCommit if is_commit else TransactionStatus.PrepareAbort
+        return self._replace(status=prepared, updated_ms=now_ms)
+
+    def fenced(self, now_ms: int) -> Transaction:
+        """Aborted, and its producer's epoch with it; nobody is ever given the one it has now."""
+        bumped = min(self.producer_epoch + 1, MAX_EPOCH)
+        return self.decided(False, now_ms)._replace(producer_epoch=bumped)
+
+    def completed(self, now_ms: int) -> Transaction:
+        """Every partition has its marker."""
+        is_commit = self.status is TransactionStatus.PrepareCommit
+        return self._replace(
+            status=(
+                TransactionStatus.CompleteCommit if is_commit else TransactionStatus.CompleteAbort
+            ),
+            partitions=frozenset(),
+            updated_ms=now_ms,
+        )
+
+    # --- as a record -----------------------------------------------------------------------------
+
+    def record(self) -> StateRecord:
+        """The record that says all this."""
+        partitions = None
+        if self.status is not TransactionStatus.Empty:
+            topics: dict[str, list[int]] = {}
+            for topic, partition in sorted(self.partitions):
+                topics.setdefault(topic, []).append(partition)
+            partitions = [
+                TransactionPartitions(topic=topic, partition_ids=numbers)
+                for topic, numbers in topics.items()
+            ]
+        value = TransactionValue(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            transaction_timeout_ms=self.timeout_ms,
+            transaction_status=self.status,
+            transaction_partitions=partitions,
+            last_update_timestamp_ms=self.updated_ms,
+            start_timestamp_ms=self.begun_ms,
+        )
+        return StateRecord(TransactionKey(transactional_id=self.transactional_id), value)
+
+
+def initialized(transactional_id: str, owner: Owner, timeout_ms: int, now_ms: int) -> Transaction:
+    """This producer owns the id from now on, and has not begun a transaction."""
+    status, partitions = TransactionStatus.Empty, frozenset[TopicPartition]()
+    return Transaction(transactional_id, *owner, timeout_ms, status, partitions, now_ms, NOT_BEGUN)
+
+
+def transaction_of(key: TransactionKey, value: TransactionValue) -> Transaction:
+    """What a record says. CorruptData if no coordinator can have written it."""
+    name = key.transactional_id
+    if value.transaction_status not in _WRITTEN:
+        raise CorruptData(f"{name!r} has the impossible status {value.transaction_status}")
+    return Transaction(
+        name,
+        value.producer_id,
+        value.producer_epoch,
+        value.transaction_timeout_ms,
+        TransactionStatus(value.transaction_status),
+        frozenset(
+            TopicPartition(topic.topic, partition)
+            for topic in value.transaction_partitions or ()
+            for partition in topic.partition_ids
+        ),
+        value.last_update_timestamp_ms,
+        value.start_timestamp_ms,
+    )

@@ -1,0 +1,136 @@
+"""What producers and admin clients are told of transactions: messages, made of states and errors.
+
+PRODUCER_FENCED came with later versions of the APIs; before, INVALID_PRODUCER_EPOCH was the word
+for it (KIP-588).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from barnabas.coordinator.records import TransactionStatus
+from barnabas.coordinator.transaction import Transaction
+from barnabas.errors import (
+    NONE,
+    InvalidCommitOffsetSize,
+    InvalidProducerEpoch,
+    KafkaError,
+    ProducerFenced,
+    UnknownServerError,
+)
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.protocol.messages.describe_transactions import TopicData, TransactionState
+from barnabas.protocol.messages.end_txn import EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
+from barnabas.protocol.messages.list_transactions import ListTransactionsResponse
+from barnabas.types import TopicPartition
+
+# The versions from which PRODUCER_FENCED may be answered.
+_INIT_FENCED, _OTHERS_FENCED = 4, 2
+
+
+def _code(error: KafkaError, version: int, fenced_from: int) -> int:
+    if isinstance(error, ProducerFenced) and version < fenced_from:
+        return InvalidProducerEpoch.code
+    if isinstance(error, InvalidCommitOffsetSize):
+        # The record of a transaction with too many partitions; Kafka has no word for it.
+        return UnknownServerError.code
+    return error.code
+
+
+def init_failed(error: KafkaError, version: int) -> InitProducerIdResponse:
+    code = _code(error, version, _INIT_FENCED)
+    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+
+
+def end_failed(error: KafkaError, version: int) -> EndTxnResponse:
+    return EndTxnResponse(error_code=_code(error, version, _OTHERS_FENCED))
+
+
+def add_offsets_failed(error: KafkaError, version: int) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(error_code=_code(error, version, _OTHERS_FENCED))
+
+
+def partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions
+    )
+
+
+def added(transaction: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
+    return add_result(transaction, lambda _: NONE)
+
+
+def add_failed(
+    transaction: AddPartitionsToTxnTransaction, error: KafkaError, version: int
+) -> AddPartitionsToTxnResult:
+    code = _code(error, version, _OTHERS_FENCED)
+    return add_result(transaction, lambda _: code)
+
+
+def add_result(
+    transaction: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], int]
+) -> AddPartitionsToTxnResult:
+    """The answer for one transaction, each partition with its code."""
+    return AddPartitionsToTxnResult(
+        transactional_id=transaction.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=partition,
+                        partition_error_code=code_of(TopicPartition(topic.name, partition)),
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in transaction.topics
+        ],
+    )
+
+
+def described(transaction: Transaction) -> TransactionState:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(partition)
+    return TransactionState(
+        transactional_id=transaction.transactional_id,
+        transaction_state=transaction.status.name,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.begun_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        topics=[
+            TopicData(topic=topic, partitions=partitions) for topic, partitions in topics.items()
+        ],
+    )
+
+
+def describe_failed(transactional_id: str, error: KafkaError) -> TransactionState:
+    return TransactionState(transactional_id=transactional_id, error_code=error.code)
+
+
+def list_failed(error: KafkaError) -> ListTransactionsResponse:
+    return ListTransactionsResponse(error_code=error.code)
+
+
+def listed_together(
+    parts: Sequence[ListTransactionsResponse], state_filters: Sequence[str]
+) -> ListTransactionsResponse:
+    """One answer of those of all partitions; of the states asked for, those that none can have."""
+    names = TransactionStatus.__members__
+    for part in parts:
+        if part.error_code:
+            return part
+    return ListTransactionsResponse(
+        unknown_state_filters=[name for name in dict.fromkeys(state_filters) if name not in names],
+        transaction_states=[state for part in parts for state in part.transaction_states],
+    )

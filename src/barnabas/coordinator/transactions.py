@@ -1,0 +1,466 @@
+"""All transactional ids of one partition of `__transaction_state`: the transaction coordinator.
+
+Owns who may use an id, which partitions its transaction writes to, and the outcome. A request is a
+call, the answer a `Decision`; the state changes in `apply` alone. Kafka 3.9's first kind of
+transactions (no `transaction.version` feature; KIP-98, KIP-360, part 1 of KIP-890).
+
+Invariants: an outcome that is in the log never changes; a decided transaction leaves its markers'
+writing only by its Complete record; the epoch of a producer id never falls.
+
+It does not know whether partitions exist, nor who leads them: markers are decided here and written
+by others, who tell by `markers_written`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from barnabas.coordinator import transaction_answers as answers
+from barnabas.coordinator.decision import (
+    NO_PRODUCER_ID,
+    NOTHING,
+    Decision,
+    Markers,
+    Reply,
+    StateRecord,
+)
+from barnabas.coordinator.records import TransactionKey, TransactionValue
+from barnabas.coordinator.transaction import Owner, Transaction, initialized, transaction_of
+from barnabas.coordinator.transaction_config import TransactionConfig
+from barnabas.coordinator.transaction_timeouts import TransactionTimeouts
+from barnabas.errors import (
+    NONE,
+    ConcurrentTransactions,
+    InvalidProducerIdMapping,
+    InvalidRequest,
+    InvalidTransactionTimeout,
+    InvalidTxnState,
+    KafkaError,
+    ProducerFenced,
+    TransactionAbortable,
+    TransactionalIdNotFound,
+)
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from barnabas.protocol.messages.list_transactions import (
+    ListedTransactionState,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from barnabas.types import TopicPartition
+
+_NO_OWNER = Owner(NO_PRODUCER_ID, -1)
+
+_RETRY_MS = 1_000
+
+# Tombstones of one look: what one batch takes, and what the loop bears.
+_FORGOTTEN_AT_ONCE, _FORGOTTEN_CHARACTERS = 1_000, 200_000
+
+
+class _Continued(NamedTuple):
+    """A producer that asked for its own next epoch (KIP-360), and may ask again for that one."""
+
+    before: Owner
+    after: Owner
+
+
+class Transactions:
+    """The machine of one partition."""
+
+    __slots__ = (
+        "_abort_from_ms",
+        "_complete_again_ms",
+        "_continued",
+        "_forget_from_ms",
+        "_timeouts",
+        "_transactions",
+        "_uncompleted",
+        "_unmarked",
+        "config",
+        "epoch",
+        "partition",
+    )
+
+    def __init__(self, partition: int, epoch: int, config: TransactionConfig) -> None:
+        """`epoch`: of the coordinator, the leader epoch of its partition."""
+        self.partition = partition
+        self.epoch = epoch
+        self.config = config
+        self._transactions: dict[str, Transaction] = {}
+        """The hard state, in the order of the last updates."""
+        self._unmarked: dict[str, set[TopicPartition]] = {}
+        """Of decided transactions: the partitions that nobody has told of as marked."""
+        self._uncompleted: dict[str, None] = {}
+        """All marked; here for as long as the Complete record has not been appended."""
+        self._continued: dict[str, _Continued] = {}
+        self._timeouts = TransactionTimeouts()
+        self._abort_from_ms = self._forget_from_ms = self._complete_again_ms = 0
+
+    def __iter__(self) -> Iterator[Transaction]:
+        """The one that nobody has touched for the longest time first."""
+        return iter(self._transactions.values())
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        return self._transactions.get(transactional_id)
+
+    # --- InitProducerId --------------------------------------------------------------------------
+
+    def needs_producer_id(self, transactional_id: str) -> bool:
+        """Whether the next `init_producer_id` has to bring a new producer id along."""
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            return True
+        is_open = transaction.is_ongoing or transaction.is_decided
+        return transaction.has_last_epoch and not is_open
+
+    def init_producer_id(
+        self,
+        ticket: int,
+        request: InitProducerIdRequest,
+        version: int,
+        spare_id: int | None,
+        now_ms: int,
+    ) -> Decision:
+        """A producer wants the id: it gets an epoch that fences whoever had it before.
+
+        `spare_id`: a producer id that nobody has, where `needs_producer_id` says so. An ongoing
+        transaction is aborted first, and the producer told to ask again (CONCURRENT_TRANSACTIONS).
+        """
+        try:
+            return self._init_producer_id(ticket, request, spare_id, now_ms)
+        except KafkaError as error:
+            return _replied(ticket, answers.init_failed(error, version))
+
+    def _init_producer_id(
+        self, ticket: int, request: InitProducerIdRequest, spare_id: int | None, now_ms: int
+    ) -> Decision:
+        name = request.transactional_id
+        assert name, "the handler refuses requests without a transactional id"
+        asker = _asker(request)
+        timeout_ms = request.transaction_timeout_ms
+        if not 0 < timeout_ms <= self.config.max_timeout_ms:
+            raise InvalidTransactionTimeout
+        transaction = self._transactions.get(name)
+        if transaction is not None and transaction.is_decided:
+            raise ConcurrentTransactions
+        ongoing = transaction if transaction is not None and transaction.is_ongoing else None
+        current = transaction.owner if transaction else None
+        if current is None or asker is None or asker == current:
+            if ongoing is not None:
+                return self._fence(ticket, ongoing, now_ms)
+            owner = self._next_owner(transaction, spare_id)
+        elif self._continued.get(name) == (asker, current) and ongoing is None:
+            owner = current  # the answer to its first request was lost
+        else:
+            # Kafka aborts an ongoing transaction before it notices that the asker is fenced.
+            raise ProducerFenced
+        if asker is not None and current is not None:
+            # Of no meaning unless, and only for as long as, `owner` is the current one.
+            self._continued[name] = _Continued(asker, owner)
+        record = initialized(name, owner, timeout_ms, now_ms).record()
+        answer = InitProducerIdResponse(
+            producer_id=owner.producer_id, producer_epoch=owner.producer_epoch
+        )
+        return Decision((record,), (Reply(ticket, answer),))
+
+    def _next_owner(self, transaction: Transaction | None, spare_id: int | None) -> Owner:
+        if transaction is not None and not transaction.has_last_epoch:
+            return Owner(transaction.producer_id, transaction.producer_epoch + 1)
+        assert spare_id is not None, "asked without the producer id that it needs"
+        return Owner(spare_id, 0)
+
+    def _fence(self, ticket: int, transaction: Transaction, now_ms: int) -> Decision:
+        """The one that asks will get an epoch when the transaction has ended, not before."""
+        answer = answers.init_failed(ConcurrentTransactions(), version=0)
+        decision = self._decide(transaction.fenced(now_ms))
+        story = _aborted_story(transaction, now_ms, "a new producer took its place")
+        return decision._replace(replies=(Reply(ticket, answer),), stories=(story,))
+
+    # --- partitions ------------------------------------------------------------------------------
+
+    def add_partitions(
+        self, ticket: int, request: AddPartitionsToTxnTransaction, version: int, now_ms: int
+    ) -> Decision:
+        """The transaction is going to write to these; answers AddPartitionsToTxnResult."""
+        partitions = answers.partitions_of(request.topics)
+        try:
+            transaction = self._owned(request)
+            records = self._added(transaction, partitions, now_ms)
+        except KafkaError as error:
+            return _replied(ticket, answers.add_failed(request, error, version))
+        return Decision(records, (Reply(ticket, answers.added(request)),))
+
+    def add_offsets(
+        self,
+        ticket: int,
+        request: AddOffsetsToTxnRequest,
+        partition: TopicPartition,
+        version: int,
+        now_ms: int,
+    ) -> Decision:
+        """The transaction is going to commit offsets of a group, which this partition keeps."""
+        try:
+            transaction = self._owned(request)
+            records = self._added(transaction, frozenset({partition}), now_ms)
+        except KafkaError as error:
+            return _replied(ticket, answers.add_offsets_failed(error, version))
+        return Decision(records, (Reply(ticket, AddOffsetsToTxnResponse()),))
+
+    def _owned(
+        self, request: AddPartitionsToTxnTransaction | AddOffsetsToTxnRequest
+    ) -> Transaction:
+        transaction = self._known(request.transactional_id)
+        transaction.check(request.producer_id, request.producer_epoch)
+        return transaction
+
+    def _known(self, transactional_id: str) -> Transaction:
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            raise InvalidProducerIdMapping
+        return transaction
+
+    @staticmethod
+    def _added(
+        transaction: Transaction, partitions: frozenset[TopicPartition], now_ms: int
+    ) -> tuple[StateRecord, ...]:
+        if transaction.is_ongoing and partitions <= transaction.partitions:
+            return ()
+        return (transaction.with_partitions(partitions, now_ms).record(),)
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Iterable[TopicPartition],
+    ) -> dict[TopicPartition, int]:
+        """Whether a producer may write to the partitions in its open transaction: error codes.
+
+        So that no write can begin a transaction that nobody is going to end (KIP-890).
+        """
+        try:
+            transaction = self._known(transactional_id)
+            transaction.check(producer_id, producer_epoch)
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error.code)
+        known = transaction.partitions
+        return {one: NONE if one in known else TransactionAbortable.code for one in partitions}
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def end(self, ticket: int, request: EndTxnRequest, version: int, now_ms: int) -> Decision:
+        """Commit or abort: answered when the decision is in the log, before its markers are."""
+        try:
+            transaction = self._known(request.transactional_id)
+            transaction.check(request.producer_id, request.producer_epoch)
+            reply = Reply(ticket, EndTxnResponse())
+            if transaction.is_ongoing:
+                decision = self._decide(transaction.decided(request.committed, now_ms))
+                return decision._replace(replies=(reply,))
+            if transaction.is_completed and transaction.is_commit == request.committed:
+                return Decision(replies=(reply,))  # asked before, and the answer was lost
+            raise InvalidTxnState
+        except KafkaError as error:
+            return _replied(ticket, answers.end_failed(error, version))
+
+    def _decide(self, decided: Transaction) -> Decision:
+        return Decision((decided.record(),), markers=(self._markers(decided),))
+
+    def _markers(self, decided: Transaction) -> Markers:
+        return Markers(
+            decided.transactional_id,
+            decided.producer_id,
+            decided.producer_epoch,
+            decided.is_commit,
+            self.epoch,
+            tuple(sorted(decided.partitions)),
+        )
+
+    def markers_written(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        now_ms: int,
+    ) -> Decision:
+        """These partitions have their marker, or are no more; the last ones complete it.
+
+        To be told once of each partition: the next transaction may have the same epoch.
+        """
+        transaction = self._transactions.get(transactional_id)
+        if (
+            transaction is None
+            or not transaction.is_decided
+            or transaction.owner != (producer_id, producer_epoch)
+        ):
+            return NOTHING
+        unmarked = self._unmarked[transactional_id]
+        unmarked.difference_update(partitions)
+        if unmarked:
+            return NOTHING
+        self._uncompleted[transactional_id] = None
+        self._complete_again_ms = now_ms + _RETRY_MS
+        return Decision((transaction.completed(now_ms).record(),))
+
+    # --- for admin clients -----------------------------------------------------------------------
+
+    def describe(self, ticket: int, transactional_id: str) -> Decision:
+        """Answers a TransactionState."""
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            error = TransactionalIdNotFound()
+            return _replied(ticket, answers.describe_failed(transactional_id, error))
+        return Decision(replies=(Reply(ticket, answers.described(transaction)),))
+
+    def list_transactions(
+        self, ticket: int, request: ListTransactionsRequest, now_ms: int
+    ) -> Decision:
+        """Answers a ListTransactionsResponse with those of this partition."""
+        wanted = set(request.state_filters)
+        producer_ids = set(request.producer_id_filters)
+        duration_ms = request.duration_filter
+        states = [
+            ListedTransactionState(
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                transaction_state=transaction.status.name,
+            )
+            for transaction in self
+            if (not wanted or transaction.status.name in wanted)
+            and (not producer_ids or transaction.producer_id in producer_ids)
+            and (duration_ms < 0 or now_ms - transaction.begun_ms > duration_ms)
+        ]
+        answer = ListTransactionsResponse(transaction_states=states)
+        return Decision(replies=(Reply(ticket, answer),))
+
+    # --- hard state ------------------------------------------------------------------------------
+
+    def apply(self, record: StateRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """The record is in the log: the only writer of what has to survive. Raises CorruptData."""
+        key, value = record
+        assert isinstance(key, TransactionKey)
+        name = key.transactional_id
+        self._unmarked.pop(name, None)
+        self._uncompleted.pop(name, None)
+        if value is None:
+            self._transactions.pop(name, None)
+            self._continued.pop(name, None)
+            return
+        assert isinstance(value, TransactionValue)
+        transaction = transaction_of(key, value)
+        self._transactions.pop(name, None)  # what was updated last comes last
+        self._transactions[name] = transaction
+        if transaction.is_ongoing:
+            self._timeouts.set(name, transaction.due_ms)
+        elif transaction.is_decided:
+            self._unmarked[name] = set(transaction.partitions)
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """Nobody's transaction writes to this topic: a marker in it means nothing."""
+
+    def loaded(self, now_ms: int) -> Decision:
+        """The replay is over: what is decided gets its markers again, for nobody knows which
+        were written."""
+        self._abort_from_ms = now_ms
+        self._forget_from_ms = now_ms + self.config.expiration_interval_ms
+        decided = [self._transactions[name] for name in self._unmarked]
+        return Decision(markers=tuple(self._markers(transaction) for transaction in decided))
+
+    # --- deadlines -------------------------------------------------------------------------------
+
+    def deadline_ms(self) -> int | None:
+        """When to call `expire`, or None as long as there is nothing to wait for."""
+        if not self._transactions:
+            return None
+        deadline_ms = self._forget_from_ms
+        timeout_ms = self._timeouts.next_ms
+        if timeout_ms is not None:
+            deadline_ms = min(deadline_ms, max(timeout_ms, self._abort_from_ms))
+        if self._uncompleted:
+            deadline_ms = min(deadline_ms, self._complete_again_ms)
+        return deadline_ms
+
+    def expire(self, now_ms: int) -> list[Decision]:
+        """Abort what has lasted too long, forget ids that nobody uses, and complete again what
+        could not be."""
+        decisions = []
+        if self._uncompleted and now_ms >= self._complete_again_ms:
+            self._complete_again_ms = now_ms + _RETRY_MS
+            marked = [self._transactions[name] for name in self._uncompleted]
+            decisions += [Decision((each.completed(now_ms).record(),)) for each in marked]
+        if now_ms >= self._abort_from_ms and (late := self._late(now_ms)):
+            self._abort_from_ms = now_ms + self.config.abort_interval_ms
+            decisions += [self._time_out(transaction, now_ms) for transaction in late]
+        if now_ms >= self._forget_from_ms:
+            decisions += self._forget(now_ms)
+        return decisions
+
+    def _late(self, now_ms: int) -> list[Transaction]:
+        late = []
+        for name in self._timeouts.take(now_ms):
+            transaction = self._transactions.get(name)
+            if transaction is None or not transaction.is_ongoing:
+                continue
+            if transaction.due_ms < now_ms:
+                late.append(transaction)
+                # In vain, unless the append is refused.
+                self._timeouts.set(name, now_ms + self.config.abort_interval_ms)
+            else:
+                self._timeouts.set(name, transaction.due_ms)
+        return late
+
+    def _time_out(self, transaction: Transaction, now_ms: int) -> Decision:
+        story = _aborted_story(transaction, now_ms, f"its timeout is {transaction.timeout_ms} ms")
+        return self._decide(transaction.fenced(now_ms))._replace(stories=(story,))
+
+    def _forget(self, now_ms: int) -> list[Decision]:
+        """Tombstones for the ids that have gone unused for the longest time (KIP-98)."""
+        until_ms = now_ms - self.config.expiration_ms
+        tombstones: list[StateRecord] = []
+        characters = 0
+        self._forget_from_ms = now_ms + self.config.expiration_interval_ms
+        for name, transaction in self._transactions.items():
+            if transaction.updated_ms > until_ms:
+                break
+            if transaction.is_ongoing or transaction.is_decided:
+                continue
+            if len(tombstones) >= _FORGOTTEN_AT_ONCE or characters >= _FORGOTTEN_CHARACTERS:
+                self._forget_from_ms = now_ms + _RETRY_MS
+                break
+            characters += len(name)
+            tombstones.append(StateRecord(TransactionKey(transactional_id=name), None))
+        return [Decision(tuple(tombstones))] if tombstones else []
+
+
+def _replied(ticket: int, answer: Message) -> Decision:
+    return Decision(replies=(Reply(ticket, answer),))
+
+
+def _asker(request: InitProducerIdRequest) -> Owner | None:
+    """The id and epoch that the producer had until now, if it says so (KIP-360)."""
+    asker = Owner(request.producer_id, request.producer_epoch)
+    if asker == _NO_OWNER:
+        return None
+    if asker.producer_id == NO_PRODUCER_ID or asker.producer_epoch == _NO_OWNER.producer_epoch:
+        raise InvalidRequest
+    return asker
+
+
+def _aborted_story(transaction: Transaction, now_ms: int, reason: str) -> str:
+    count = len(transaction.partitions)
+    return (
+        f"the transaction of {transaction.transactional_id!r}, producer {transaction.producer_id} "
+        f"epoch {transaction.producer_epoch}, is aborted after {now_ms - transaction.begun_ms} ms "
+        f"with {count} partition{'s' if count != 1 else ''}: {reason}"
+    )

@@ -1,0 +1,21 @@
+"""AddOffsetsToTxn (key 25): a transaction is going to commit offsets of a group.
+
+Version 2 answers PRODUCER_FENCED, 3 is flexible, 4 may answer TRANSACTION_ABORTABLE.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import INT16, INT32, INT64, STRING
+
+
+class AddOffsetsToTxnRequest(Message, flexible="3+"):
+    transactional_id: str = field(STRING)
+    producer_id: int = field(INT64)
+    producer_epoch: int = field(INT16)
+    group_id: str = field(STRING)
+
+
+class AddOffsetsToTxnResponse(Message, flexible="3+"):
+    throttle_time_ms: int = field(INT32)
+    error_code: int = field(INT16)

@@ -1,0 +1,66 @@
+"""AddPartitionsToTxn (key 24): partitions become part of a transaction before they are written to.
+
+Versions 0 to 3 come from producers, with one transaction. From version 4 on brokers ask, for many
+at once, and mostly only whether the partitions are in it (KIP-890). Version 3 is flexible; 5 may
+answer TRANSACTION_ABORTABLE, its bytes are those of 4.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BOOLEAN, INT16, INT32, INT64, STRING, Array
+
+
+class AddPartitionsToTxnTopic(Message):
+    name: str = field(STRING)
+    partitions: list[int] = field(Array(INT32))
+
+
+class AddPartitionsToTxnTransaction(Message):
+    transactional_id: str = field(STRING, versions="4+")
+    producer_id: int = field(INT64, versions="4+")
+    producer_epoch: int = field(INT16, versions="4+")
+    verify_only: bool = field(BOOLEAN, versions="4+", default=False)
+    topics: list[AddPartitionsToTxnTopic] = field(Array(AddPartitionsToTxnTopic), versions="4+")
+
+
+class AddPartitionsToTxnRequest(Message, flexible="3+"):
+    transactions: list[AddPartitionsToTxnTransaction] = field(
+        Array(AddPartitionsToTxnTransaction), versions="4+"
+    )
+    v3_and_below_transactional_id: str = field(STRING, versions="0-3")
+    v3_and_below_producer_id: int = field(INT64, versions="0-3")
+    v3_and_below_producer_epoch: int = field(INT16, versions="0-3")
+    v3_and_below_topics: list[AddPartitionsToTxnTopic] = field(
+        Array(AddPartitionsToTxnTopic), versions="0-3"
+    )
+
+
+class AddPartitionsToTxnPartitionResult(Message):
+    partition_index: int = field(INT32)
+    partition_error_code: int = field(INT16)
+
+
+class AddPartitionsToTxnTopicResult(Message):
+    name: str = field(STRING)
+    results_by_partition: list[AddPartitionsToTxnPartitionResult] = field(
+        Array(AddPartitionsToTxnPartitionResult)
+    )
+
+
+class AddPartitionsToTxnResult(Message):
+    transactional_id: str = field(STRING, versions="4+")
+    topic_results: list[AddPartitionsToTxnTopicResult] = field(
+        Array(AddPartitionsToTxnTopicResult), versions="4+"
+    )
+
+
+class AddPartitionsToTxnResponse(Message, flexible="3+"):
+    throttle_time_ms: int = field(INT32)
+    error_code: int = field(INT16, versions="4+", ignorable=True)
+    results_by_transaction: list[AddPartitionsToTxnResult] = field(
+        Array(AddPartitionsToTxnResult), versions="4+"
+    )
+    results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = field(
+        Array(AddPartitionsToTxnTopicResult), versions="0-3"
+    )

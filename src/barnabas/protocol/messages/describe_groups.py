@@ -1,0 +1,68 @@
+"""DescribeGroups (key 15): the state of groups, their members, and what each member has.
+
+Version 3 tells the caller's operations (KIP-430), 4 static members (KIP-345), 5 is flexible.
+
+Ours, in version 5: whoever asks with the tagged field 10000 gets the group's last rebalances in
+another one. Nobody who does not ask is sent it, and a broker that does not know it skips it
+(KIP-482); numbers from 10000 up stay clear of those that Kafka gives out from 0.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BOOLEAN, BYTES, INT16, INT32, INT64, STRING, Array
+
+EVENTS_TAG: Final = 10000
+EVENTS_FROM: Final = 5
+"""The first version that has tagged fields, and so the events."""
+
+
+class DescribeGroupsRequest(Message, flexible="5+"):
+    groups: list[str] = field(Array(STRING))
+    include_authorized_operations: bool = field(BOOLEAN, versions="3+")
+    include_events: bool = field(BOOLEAN, versions="5+", tag=EVENTS_TAG, ignorable=True)
+
+
+class DescribedGroupMember(Message):
+    member_id: str = field(STRING)
+    group_instance_id: str | None = field(
+        STRING, versions="4+", nullable="4+", ignorable=True, default=None
+    )
+    client_id: str = field(STRING)
+    client_host: str = field(STRING)
+    member_metadata: bytes = field(BYTES)
+    member_assignment: bytes = field(BYTES)
+
+
+class RebalanceEvent(Message):
+    """One rebalance that is over; times in milliseconds, the end since the epoch."""
+
+    ended_at_ms: int = field(INT64, versions="5+", default=-1)
+    duration_ms: int = field(INT64, versions="5+")
+    generation_id: int = field(INT32, versions="5+", default=-1)
+    member_count: int = field(INT32, versions="5+")
+    moved_partitions: int = field(INT32, versions="5+", default=-1)
+    """Partitions that another member has than before; -1: nobody could tell."""
+    is_harmless: bool = field(BOOLEAN, versions="5+")
+    story: str = field(STRING, versions="5+")
+    """All of it as one line for a person."""
+
+
+class DescribedGroup(Message):
+    error_code: int = field(INT16)
+    group_id: str = field(STRING)
+    group_state: str = field(STRING)
+    protocol_type: str = field(STRING)
+    protocol_data: str = field(STRING)
+    members: list[DescribedGroupMember] = field(Array(DescribedGroupMember))
+    authorized_operations: int = field(INT32, versions="3+", default=-0x80000000, ignorable=True)
+    events: list[RebalanceEvent] = field(
+        Array(RebalanceEvent), versions="5+", tag=EVENTS_TAG, ignorable=True
+    )
+
+
+class DescribeGroupsResponse(Message, flexible="5+"):
+    throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
+    groups: list[DescribedGroup] = field(Array(DescribedGroup))

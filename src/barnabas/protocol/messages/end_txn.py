@@ -1,0 +1,22 @@
+"""EndTxn (key 26): a producer commits or aborts its transaction.
+
+Version 2 answers PRODUCER_FENCED, 3 is flexible, 4 may answer TRANSACTION_ABORTABLE. Version 5
+belongs to transactions of the second kind (KIP-890), which need a feature that is not offered.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BOOLEAN, INT16, INT32, INT64, STRING
+
+
+class EndTxnRequest(Message, flexible="3+"):
+    transactional_id: str = field(STRING)
+    producer_id: int = field(INT64)
+    producer_epoch: int = field(INT16)
+    committed: bool = field(BOOLEAN)
+
+
+class EndTxnResponse(Message, flexible="3+"):
+    throttle_time_ms: int = field(INT32)
+    error_code: int = field(INT16)

@@ -1,0 +1,49 @@
+"""JoinGroup (key 11): a member enters a rebalance; the answer ends it for this member.
+
+Version 1 brought a rebalance timeout of its own (KIP-62), 4 the refusal that hands out a member id
+first (KIP-394), 5 static members (KIP-345), 6 is flexible, 7 tells the protocol's type (KIP-559),
+8 why the member joins (KIP-800), 9 that the leader need not assign (KIP-814).
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BOOLEAN, BYTES, INT16, INT32, STRING, Array
+
+
+class JoinGroupRequestProtocol(Message):
+    name: str = field(STRING)
+    metadata: bytes = field(BYTES)
+
+
+class JoinGroupRequest(Message, flexible="6+"):
+    group_id: str = field(STRING)
+    session_timeout_ms: int = field(INT32)
+    rebalance_timeout_ms: int = field(INT32, versions="1+", ignorable=True, default=-1)
+    member_id: str = field(STRING)
+    group_instance_id: str | None = field(STRING, versions="5+", nullable="5+", default=None)
+    protocol_type: str = field(STRING)
+    protocols: list[JoinGroupRequestProtocol] = field(Array(JoinGroupRequestProtocol))
+    reason: str | None = field(STRING, versions="8+", nullable="8+", ignorable=True, default=None)
+
+
+class JoinGroupResponseMember(Message):
+    member_id: str = field(STRING)
+    group_instance_id: str | None = field(
+        STRING, versions="5+", nullable="5+", ignorable=True, default=None
+    )
+    metadata: bytes = field(BYTES)
+
+
+class JoinGroupResponse(Message, flexible="6+"):
+    throttle_time_ms: int = field(INT32, versions="2+", ignorable=True)
+    error_code: int = field(INT16)
+    generation_id: int = field(INT32, default=-1)
+    protocol_type: str | None = field(
+        STRING, versions="7+", nullable="7+", ignorable=True, default=None
+    )
+    protocol_name: str | None = field(STRING, nullable="7+")
+    leader: str = field(STRING)
+    skip_assignment: bool = field(BOOLEAN, versions="9+")
+    member_id: str = field(STRING)
+    members: list[JoinGroupResponseMember] = field(Array(JoinGroupResponseMember))

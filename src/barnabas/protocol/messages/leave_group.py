@@ -1,0 +1,34 @@
+"""LeaveGroup (key 13): members go, by their own wish or, by instance id, at an administrator's.
+
+Version 3 takes several members and answers for each (KIP-345), 4 is flexible, 5 tells why
+(KIP-800).
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import INT16, INT32, STRING, Array
+
+
+class MemberIdentity(Message):
+    member_id: str = field(STRING, versions="3+")
+    group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
+    reason: str | None = field(STRING, versions="5+", nullable="5+", ignorable=True, default=None)
+
+
+class LeaveGroupRequest(Message, flexible="4+"):
+    group_id: str = field(STRING)
+    member_id: str = field(STRING, versions="0-2")
+    members: list[MemberIdentity] = field(Array(MemberIdentity), versions="3+")
+
+
+class MemberResponse(Message):
+    member_id: str = field(STRING, versions="3+")
+    group_instance_id: str | None = field(STRING, versions="3+", nullable="3+")
+    error_code: int = field(INT16, versions="3+")
+
+
+class LeaveGroupResponse(Message, flexible="4+"):
+    throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
+    error_code: int = field(INT16)
+    members: list[MemberResponse] = field(Array(MemberResponse), versions="3+")

@@ -1,0 +1,27 @@
+"""ListGroups (key 16): the groups that this broker coordinates.
+
+Version 3 is flexible, 4 filters by state and tells it (KIP-518), 5 the same by type (KIP-848).
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import INT16, INT32, STRING, Array
+
+
+class ListGroupsRequest(Message, flexible="3+"):
+    states_filter: list[str] = field(Array(STRING), versions="4+")
+    types_filter: list[str] = field(Array(STRING), versions="5+")
+
+
+class ListedGroup(Message):
+    group_id: str = field(STRING)
+    protocol_type: str = field(STRING)
+    group_state: str = field(STRING, versions="4+", ignorable=True)
+    group_type: str = field(STRING, versions="5+", ignorable=True)
+
+
+class ListGroupsResponse(Message, flexible="3+"):
+    throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
+    error_code: int = field(INT16)
+    groups: list[ListedGroup] = field(Array(ListedGroup))

@@ -1,0 +1,53 @@
+"""OffsetCommit (key 8): where a group goes on reading.
+
+Version 1 says which member commits, in which generation; from 2 to 4 a request may say how long
+its offsets are kept, 6 has leader epochs (KIP-320), 7 static members (KIP-345), 8 is flexible, 9
+calls the generation a member epoch as well (KIP-848). Version 0 is about offsets in ZooKeeper.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import INT16, INT32, INT64, STRING, Array
+
+
+class OffsetCommitPartition(Message):
+    partition_index: int = field(INT32)
+    committed_offset: int = field(INT64)
+    committed_leader_epoch: int = field(INT32, versions="6+", default=-1, ignorable=True)
+    commit_timestamp: int = field(INT64, versions="1", default=-1)
+    committed_metadata: str | None = field(STRING, nullable="0+")
+
+
+class OffsetCommitTopic(Message):
+    name: str = field(STRING)
+    partitions: list[OffsetCommitPartition] = field(Array(OffsetCommitPartition))
+
+
+class OffsetCommitRequest(Message, flexible="8+"):
+    group_id: str = field(STRING)
+    generation_id_or_member_epoch: int = field(INT32, versions="1+", default=-1, ignorable=True)
+    member_id: str = field(STRING, versions="1+", ignorable=True)
+    group_instance_id: str | None = field(STRING, versions="7+", nullable="7+", default=None)
+    retention_time_ms: int = field(INT64, versions="2-4", default=-1, ignorable=True)
+    topics: list[OffsetCommitTopic] = field(Array(OffsetCommitTopic))
+
+    @property
+    def generation_id(self) -> int:
+        """As it is called for the members of classic groups, and in TxnOffsetCommit."""
+        return self.generation_id_or_member_epoch
+
+
+class OffsetCommitPartitionResponse(Message):
+    partition_index: int = field(INT32)
+    error_code: int = field(INT16)
+
+
+class OffsetCommitTopicResponse(Message):
+    name: str = field(STRING)
+    partitions: list[OffsetCommitPartitionResponse] = field(Array(OffsetCommitPartitionResponse))
+
+
+class OffsetCommitResponse(Message, flexible="8+"):
+    throttle_time_ms: int = field(INT32, versions="3+", ignorable=True)
+    topics: list[OffsetCommitTopicResponse] = field(Array(OffsetCommitTopicResponse))

@@ -1,0 +1,41 @@
+"""SyncGroup (key 14): the leader hands in everybody's assignment, and each member gets its own.
+
+Version 3 brought static members (KIP-345), 4 is flexible, 5 names the protocol so that a member
+does not take part in one that it does not mean (KIP-559).
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BYTES, INT16, INT32, STRING, Array
+
+
+class SyncGroupRequestAssignment(Message):
+    member_id: str = field(STRING)
+    assignment: bytes = field(BYTES)
+
+
+class SyncGroupRequest(Message, flexible="4+"):
+    group_id: str = field(STRING)
+    generation_id: int = field(INT32)
+    member_id: str = field(STRING)
+    group_instance_id: str | None = field(STRING, versions="3+", nullable="3+", default=None)
+    protocol_type: str | None = field(
+        STRING, versions="5+", nullable="5+", ignorable=True, default=None
+    )
+    protocol_name: str | None = field(
+        STRING, versions="5+", nullable="5+", ignorable=True, default=None
+    )
+    assignments: list[SyncGroupRequestAssignment] = field(Array(SyncGroupRequestAssignment))
+
+
+class SyncGroupResponse(Message, flexible="4+"):
+    throttle_time_ms: int = field(INT32, versions="1+", ignorable=True)
+    error_code: int = field(INT16)
+    protocol_type: str | None = field(
+        STRING, versions="5+", nullable="5+", ignorable=True, default=None
+    )
+    protocol_name: str | None = field(
+        STRING, versions="5+", nullable="5+", ignorable=True, default=None
+    )
+    assignment: bytes = field(BYTES)

@@ -1,0 +1,127 @@
+"""Records of one layout that follow one another, decoded as a table: the fastest path of `columns`.
+
+    record | record | record | ...      `count` rows of `stride` octets each: one array, no copy
+
+Where a producer's records are of one size, a batch is two or three such stretches (its offset
+deltas take a second octet from 64 on), whose fields are columns of octets of that array: a column
+of values is one strided copy, out of the fetch's own buffer. Anything else is left to `layouts.py`
+and `fields.py`: batches of few records, for a stretch costs some twenty calls whatever its length,
+and widths of keys or values that differ. None of their errors is raised here either; what might be
+one is left to them.
+
+The start of each record follows from the length of the one before it, which has been compared with
+the first one's; so everything that is read lies inside its section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+
+from barnabas.records.fields import Integers, Octets, equal_width
+from barnabas.records.layouts import (
+    HEAD_BYTES,
+    Heads,
+    Layout,
+    head_varints,
+    layout_at,
+    same_head,
+)
+
+_FEWEST_RECORDS = 256  # to a stretch, on average: there both ways cost the same
+
+
+class Rows(NamedTuple):
+    """Columns of records, in their order."""
+
+    time_deltas: Integers
+    offset_deltas: Integers
+    keys: pa.Array
+    values: pa.Array
+
+
+class _Stretch(NamedTuple):
+    octets: Octets
+    """One row for each record."""
+    heads: Heads
+    layout: Layout
+
+
+def rows_of(
+    sections: Sequence[bytes | memoryview], counts: Sequence[int], fewest: int = _FEWEST_RECORDS
+) -> Rows | None:
+    """The records of batches, `counts[i]` of them in `sections[i]`; None if this is not the way:
+    if a stretch would have less than `fewest` of them on average, or not all are alike.
+    """
+    found: list[_Stretch] = []
+    most = sum(counts) // fewest
+    for section, count in zip(sections, counts, strict=True):
+        position = 0
+        while count:
+            if len(found) == most:
+                return None
+            stretch = _stretch(section, position, count)
+            if stretch is None or not _are_alike(stretch, found):
+                return None
+            found.append(stretch)
+            position += stretch.octets.size
+            count -= len(stretch.octets)
+        if position != len(section):
+            return None
+    return _joined(found, sum(counts))
+
+
+def _stretch(section: bytes | memoryview, position: int, most: int) -> _Stretch | None:
+    """The longest stretch that begins at `position`."""
+    layout = layout_at(section, position)
+    if layout is None or layout.size < HEAD_BYTES:
+        return None
+    stride = layout.size
+    count = min(most, (len(section) - position) // stride)
+    if not count:
+        return None
+    octets = np.ndarray((count, stride), np.uint8, section, position)
+    # Words of any alignment: copied once, they are of numpy's own.
+    low, high = (
+        np.ndarray((count,), "<u8", section, position + at, (stride,)).copy() for at in (0, 8)
+    )
+    heads = Heads(np.arange(count), np.arange(count), low, high)
+    same = same_head(section, position, heads, layout)
+    for at in range(layout.value_length_at, layout.value):
+        same &= octets[:, at] == octets[0, at]
+    if not same.all():
+        count = int(same.argmin())
+        heads = heads.first(count)
+    return _Stretch(octets[:count], heads, layout)
+
+
+def _are_alike(stretch: _Stretch, others: Sequence[_Stretch]) -> bool:
+    first = (others[0] if others else stretch).layout
+    layout = stretch.layout
+    return (layout.key_length, layout.value_length) == (first.key_length, first.value_length)
+
+
+def _joined(stretches: Sequence[_Stretch], count: int) -> Rows | None:
+    if not stretches:
+        return None
+    key_length, value_length = stretches[0].layout.key_length, stretches[0].layout.value_length
+    keys = np.empty((count, max(key_length, 0)), np.uint8)
+    values = np.empty((count, max(value_length, 0)), np.uint8)
+    time_deltas, offset_deltas = np.empty(count, np.int64), np.empty(count, np.int64)
+    row = 0
+    for octets, heads, layout in stretches:
+        rows = slice(row, row + len(octets))
+        keys[rows] = octets[:, layout.key : layout.key + keys.shape[1]]
+        values[rows] = octets[:, layout.value : layout.value + values.shape[1]]
+        time_deltas[rows] = head_varints(heads, layout.time_delta, layout.offset_delta)
+        offset_deltas[rows] = head_varints(heads, layout.offset_delta, layout.key_length_at)
+        row = rows.stop
+    return Rows(
+        time_deltas,
+        offset_deltas,
+        equal_width(keys, key_length, count),
+        equal_width(values, value_length, count),
+    )

@@ -1,0 +1,229 @@
+"""Which logs are to be compacted, up to where, and the jobs for it (ST-7).
+
+    clean           what earlier passes went through, up to the first dirty offset, which is in
+                    `cleaner-offset-checkpoint`
+    dirty           from there on
+    uncleanable     the end of it: the active segment, the one that holds the last stable offset (so
+                    nothing above the high watermark either), the first one that is younger than
+                    `min.compaction.lag.ms`, and all behind any of these
+
+A log is cleaned when the share of dirty bytes is above `min.cleanable.dirty.ratio`, or when a dirty
+segment is older than `max.compaction.lag.ms` (KIP-354); the dirtiest first. Always from its first
+segment on: what is dirty may make obsolete what is clean.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.config.topic_keys import LONG_MAX
+from barnabas.errors import CorruptData
+from barnabas.storage.checkpoint import read_offsets, write_offsets
+from barnabas.storage.compaction.job import Job, LastRecord, Source
+from barnabas.storage.directory import CLEANER
+from barnabas.storage.files import Files
+from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
+from barnabas.storage.log import Log
+from barnabas.storage.producers import NO_OFFSET, Producer
+from barnabas.storage.segment import Segment, Sizes
+from barnabas.storage.transactions import ABORTED_ENTRY_BYTES, Aborted
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class Limits(NamedTuple):
+    """What the broker's configuration grants a pass."""
+
+    buffer_bytes: int
+    read_bytes: int
+    bytes_per_second: float
+
+
+class Cleanable(NamedTuple):
+    """A compacted log as a cleaner sees it."""
+
+    log: Log
+    first_dirty_offset: int
+    sources: tuple[Segment, ...]
+    """The segments that may be cleaned."""
+    end_offset: int
+    """Of the sources."""
+    clean_bytes: int
+    dirty_bytes: int
+    is_overdue: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        return self.dirty_bytes / max(1, self.clean_bytes + self.dirty_bytes)
+
+    @property
+    def is_due(self) -> bool:
+        if not self.dirty_bytes:
+            return False
+        return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
+
+
+def is_compacted(log: Log) -> bool:
+    return "compact" in log.config.cleanup_policy.split(",")
+
+
+def examine(log: Log, stable_offset: int, now_ms: int) -> Cleanable:
+    """How dirty a log is; `stable_offset` is its last stable one."""
+    segments = log.segments
+    first_dirty_offset = _first_dirty_offset(log)
+    dirty_from = max(0, _index_of(segments, first_dirty_offset))
+    uncleanable = max(first_dirty_offset, min(stable_offset, segments[-1].base_offset))
+    end = max(0, _index_of(segments, uncleanable))
+    lag_ms = log.config.min_compaction_lag_ms
+    if lag_ms > 0:
+        for i in range(dirty_from, end):
+            if segments[i].max_timestamp > now_ms - lag_ms:
+                end = i
+                break
+    dirty = segments[dirty_from:end]
+    return Cleanable(
+        log,
+        first_dirty_offset,
+        segments[:end],
+        segments[end].base_offset,
+        sum(each.size_bytes for each in segments if each.base_offset < first_dirty_offset),
+        sum(each.size_bytes for each in dirty),
+        _is_overdue(dirty, now_ms - log.config.max_compaction_lag_ms),
+    )
+
+
+def _first_dirty_offset(log: Log) -> int:
+    offset = log.first_dirty_offset
+    if log.log_start_offset <= offset <= log.log_end_offset:
+        return offset
+    # Deleted records, or an end that a crash took: all that is there has to be looked at.
+    return log.log_start_offset
+
+
+def _index_of(segments: tuple[Segment, ...], offset: int) -> int:
+    """Which segment's range holds the offset; -1 if it lies below all."""
+    for i in range(len(segments) - 1, -1, -1):
+        if segments[i].base_offset <= offset:
+            return i
+    return -1
+
+
+def _is_overdue(dirty: Iterable[Segment], before_ms: int) -> bool:
+    if before_ms <= 0:  # the default lag: no segment is asked, which would open its file
+        return False
+    times = [first for each in dirty if (first := each.first_timestamp) > 0]
+    return min(times, default=LONG_MAX) < before_ms
+
+
+def dirtiest(found: Iterable[Cleanable]) -> Cleanable | None:
+    """Of those that are due; None if none is."""
+    due = [each for each in found if each.is_due]
+    return max(due, key=lambda each: each.dirty_ratio, default=None)
+
+
+def job_of(cleanable: Cleanable, limits: Limits, now_ms: int) -> Job:
+    """The pass over a log, from its first segment on."""
+    log, sources = cleanable.log, cleanable.sources
+    config = log.config
+    bases = [each.base_offset for each in sources[1:]]
+    ends = [*bases, cleanable.end_offset]
+    return Job(
+        directory=str(log.directory.absolute()),
+        sources=tuple(
+            Source(each.base_offset, end, _sizes(each))
+            for each, end in zip(sources, ends, strict=True)
+        ),
+        first_dirty_offset=cleanable.first_dirty_offset,
+        aborted=tuple(_aborted_behind(log, cleanable.end_offset)),
+        now_ms=now_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        segment_bytes=config.segment_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        buffer_bytes=limits.buffer_bytes,
+        read_bytes=limits.read_bytes,
+        bytes_per_second=limits.bytes_per_second,
+    )
+
+
+def _sizes(segment: Segment) -> Sizes:
+    return Sizes(
+        segment.size_bytes,
+        len(segment.offset_index) * OFFSET_ENTRY.size,
+        len(segment.time_index) * TIME_ENTRY.size,
+        0 if segment.aborted is None else len(segment.aborted) * ABORTED_ENTRY_BYTES,
+    )
+
+
+def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
+    """Transactions that began below the offset and were aborted at or behind it."""
+    for segment in log.segments:
+        if segment.base_offset >= end_offset and segment.aborted is not None:
+            for entry in segment.aborted.entries(0, len(segment.aborted)):
+                if entry.first_offset < end_offset:
+                    yield entry
+                if entry.last_stable_offset >= end_offset:
+                    return
+
+
+def last_records(
+    producers: Iterable[tuple[int, Producer]], end_offset: int
+) -> dict[int, LastRecord]:
+    """What has to stay of these producers below the offset."""
+    found = {}
+    for producer_id, producer in producers:
+        last_offset = producer.batches[-1].last_offset if producer.batches else NO_OFFSET
+        if last_offset < end_offset:
+            found[producer_id] = LastRecord(producer.epoch, last_offset)
+    return found
+
+
+class Checkpoints:
+    """`cleaner-offset-checkpoint` of each log directory.
+
+    The offsets themselves are the logs': a log that is cut moves its own back.
+    """
+
+    __slots__ = ("_files", "_found", "_written")
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._found: dict[Path, dict[TopicPartition, int]] = {}
+        self._written: dict[Path, Mapping[TopicPartition, int]] = {}
+
+    def recall(self, log: Log, directory: Path) -> None:
+        """Tell a log that was just opened how far earlier passes went. OSError."""
+        if log.first_dirty_offset < 0:
+            if directory not in self._found:
+                self._found[directory] = self._read(directory)
+            # Once: a log that is made later under this name is another one.
+            log.first_dirty_offset = self._found[directory].pop(log.topic_partition, -1)
+
+    def _read(self, directory: Path) -> dict[TopicPartition, int]:
+        try:
+            offsets = read_offsets(self._files, directory / CLEANER)
+        except CorruptData as error:
+            _log.warning("%s; it is begun anew", error)
+            return {}
+        self._written[directory] = dict(offsets)
+        return offsets
+
+    def offsets_to_write(
+        self, directory: Path, logs: Iterable[Log]
+    ) -> Mapping[TopicPartition, int] | None:
+        """Of the logs in a directory; None if that is what the file says."""
+        offsets = {
+            log.topic_partition: log.first_dirty_offset
+            for log in logs
+            if log.first_dirty_offset >= 0
+        }
+        return None if offsets == self._written.get(directory, {}) else offsets
+
+    def write(self, directory: Path, offsets: Mapping[TopicPartition, int]) -> None:
+        """Durable when it returns; suits a thread. OSError."""
+        write_offsets(self._files, directory / CLEANER, offsets)
+        self._written[directory] = offsets

@@ -1,0 +1,77 @@
+"""The process in which logs are compacted: jobs come on standard input, events go to standard
+output (`job` has the lines).
+
+It ends with its input: when the broker has nothing more to clean, or is gone. Between two steps it
+looks whether that is so, for nobody may write into a log directory whose broker has died. It works
+at a lower priority than the broker: whoever waits for a produce is waiting for a processor too.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from barnabas.clock import Clock, SystemClock
+from barnabas.errors import CorruptData
+from barnabas.storage.compaction.compaction import Compaction
+from barnabas.storage.compaction.job import (
+    Event,
+    Failed,
+    Job,
+    Producers,
+    Progress,
+    event_line,
+    read_job,
+)
+from barnabas.storage.files import OsFiles
+
+_NICENESS = 10
+
+
+def main() -> None:
+    """Work until the input ends."""
+    gc.disable()  # nothing here makes cycles, and millions of keys are no garbage
+    os.nice(_NICENESS)
+    clock = SystemClock()
+    jobs = iter(sys.stdin.buffer.readline, b"")
+    while (received := read_job(jobs)) is not None:
+        for event in _events(*received, clock):
+            if not isinstance(event, Progress):
+                sys.stdout.buffer.write(event_line(event))
+                sys.stdout.buffer.flush()
+
+
+def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
+    """Of one job, no faster than it allows."""
+    began_ms, moved_bytes = clock.now_ms(), 0
+    try:
+        # All paths are relative: a directory may be renamed while this is at it, when its topic is
+        # deleted, and its name be given to another log.
+        os.chdir(job.directory)
+        for event in Compaction(OsFiles(), Path(), job, producers).run():
+            yield event
+            wait_ms = 0.0
+            if isinstance(event, Progress):
+                moved_bytes += event.size_bytes
+                due_ms = began_ms + moved_bytes * 1000 / job.bytes_per_second
+                wait_ms = max(0.0, due_ms - clock.now_ms())
+            _exit_with_input(wait_ms)
+    except CorruptData as error:
+        yield Failed(str(error), is_corrupt=True)
+    except OSError as error:
+        yield Failed(str(error), is_corrupt=False)
+
+
+def _exit_with_input(wait_ms: float) -> None:
+    """Wait, and end at once if the broker does: it sends nothing before a job is done."""
+    readable, _, _ = select.select([sys.stdin.fileno()], [], [], wait_ms / 1000)
+    if readable:
+        sys.exit()
+
+
+if __name__ == "__main__":
+    main()

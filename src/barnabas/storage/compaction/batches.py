@@ -1,0 +1,130 @@
+"""A batch of which only some records stay, written anew: Kafka 3.9's bytes (KIP-534).
+
+A batch keeps its first and last offset whatever becomes of its records, for a producer's sequences
+are told by them, and its codec. Its base timestamp becomes that of the first record that stays, or
+the delete horizon, and then the timestamp deltas are new; else the records are copied as they lie.
+
+    attributes bit 6    the base timestamp is a delete horizon: the time from which tombstones, or
+                        the marker in it, may go
+
+An emptied batch is a header: no codec, no base timestamp, and the max timestamp that it had.
+Messages of magic 0 and 1 have no place for a horizon and no way to say which offsets are missing:
+what stays of a set of them is written as one batch of magic 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from barnabas.records.batch import (
+    CODEC_MASK,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    NO_LEADER_EPOCH,
+    NO_TIMESTAMP,
+    BatchHeader,
+    seal,
+)
+from barnabas.records.compression import NONE, compress
+from barnabas.records.record import LOG_APPEND_TIME_TYPE, Record
+from barnabas.records.varint import append_varint, finish_varint, read_varint
+from barnabas.storage.compaction.sieve import Section, Sifted
+
+NO_HORIZON = -1
+
+
+def rebuild(section: Section, sifted: Sifted, horizon_ms: int) -> bytes:
+    """The batch with the records that stay, at least one, and its horizon, if it has any."""
+    header = section.header
+    attributes = header.attributes & ~DELETE_HORIZON
+    if horizon_ms != NO_HORIZON:
+        attributes |= DELETE_HORIZON
+    if header.has_log_append_time:
+        # All records have the time of the append, which is now written into each of them.
+        max_timestamp = header.max_timestamp
+        base_timestamp = max_timestamp if horizon_ms == NO_HORIZON else horizon_ms
+        pieces = _retimed(section, sifted, None, max_timestamp - base_timestamp)
+    else:
+        max_timestamp = max(NO_TIMESTAMP, header.base_timestamp + sifted.max_delta)
+        base_timestamp = horizon_ms
+        if horizon_ms == NO_HORIZON:
+            base_timestamp = header.base_timestamp + sifted.first_delta
+        shift = header.base_timestamp - base_timestamp
+        if shift:
+            pieces = _retimed(section, sifted, shift, 0)
+        else:
+            pieces = (section.data[begin:end] for begin, end in sifted.runs)
+    body = b"".join(pieces)
+    kept = header._replace(
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        record_count=sifted.kept,
+    )
+    return seal(kept, body if header.codec == NONE else compress(header.codec, body))
+
+
+def _retimed(
+    section: Section, sifted: Sifted, shift: int | None, delta: int
+) -> Iterator[bytes | bytearray]:
+    """The records that stay with other timestamp deltas: theirs and `shift`, or `delta` for all."""
+    data = section.data
+    for begin, end in sifted.runs:
+        at = begin
+        while at < end:
+            size, at = read_varint(data, at)
+            following = at + size
+            time, rest = data[at + 1], at + 2
+            if time >= 0x80:
+                time, rest = finish_varint(data, rest, time)
+            fields = bytearray(data[at : at + 1])
+            append_varint(fields, delta if shift is None else ((time >> 1) ^ -(time & 1)) + shift)
+            record = bytearray()
+            append_varint(record, len(fields) + following - rest)
+            record += fields
+            yield record
+            yield data[rest:following]
+            at = following
+
+
+def emptied(header: BatchHeader) -> bytes:
+    """The batch without any record, kept for what its header says of its producer."""
+    attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
+    empty = header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0)
+    return seal(empty, b"")
+
+
+def modernised(records: Sequence[Record], codec: int, horizon_ms: int) -> bytes:
+    """What stays of messages of magic 0 or 1, at least one, as a batch of magic 2."""
+    first, last = records[0], records[-1]
+    base_timestamp = first.timestamp if horizon_ms == NO_HORIZON else horizon_ms
+    is_stamped = first.timestamp_type == LOG_APPEND_TIME_TYPE
+    body = bytearray()
+    for record in records:
+        fields = bytearray(1)  # attributes
+        append_varint(fields, record.timestamp - base_timestamp)
+        append_varint(fields, record.offset - first.offset)
+        for blob in (record.key, record.value):
+            append_varint(fields, -1 if blob is None else len(blob))
+            fields += blob or b""
+        fields.append(0)  # headers
+        append_varint(body, len(fields))
+        body += fields
+    header = BatchHeader(
+        base_offset=first.offset,
+        batch_length=0,
+        partition_leader_epoch=NO_LEADER_EPOCH,
+        magic=2,
+        crc=0,
+        attributes=codec
+        | (LOG_APPEND_TIME if is_stamped else 0)
+        | (0 if horizon_ms == NO_HORIZON else DELETE_HORIZON),
+        last_offset_delta=last.offset - first.offset,
+        base_timestamp=base_timestamp,
+        max_timestamp=max(record.timestamp for record in records),
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        record_count=len(records),
+    )
+    return seal(header, body if codec == NONE else compress(codec, body))

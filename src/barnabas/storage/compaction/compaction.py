@@ -1,0 +1,189 @@
+"""One pass over a log: the newest record of each key stays, offsets do not change (ST-7).
+
+    1   from the first dirty offset on, the newest offset of each key goes into the map
+    2   every closed segment up to the map's end is written anew, without what the map makes
+        obsolete; small ones are joined
+
+A pass reads files and writes files with the suffix `.cleaned`; it changes nothing of the log. It is
+a generator: whoever runs it decides what happens between two steps, and may close it at any time.
+A group of segments that is done is swapped in while the next one is written, so a pass that ends
+early has still done some good, and the next one begins where it had begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import read_header
+from barnabas.records.control import read_marker
+from barnabas.storage.compaction.cleaned_segment import CleanedSegment
+from barnabas.storage.compaction.groups import grouped
+from barnabas.storage.compaction.job import (
+    Event,
+    Finished,
+    Job,
+    Producers,
+    Progress,
+    Replacement,
+    Source,
+)
+from barnabas.storage.compaction.key_map import KeyMap
+from barnabas.storage.compaction.reading import Stored, stored_batches
+from barnabas.storage.compaction.survival import Survival, add_keys
+from barnabas.storage.compaction.transactions import Transactions
+from barnabas.storage.files import Files
+from barnabas.storage.leftovers import discard_cleaned
+from barnabas.storage.segment import LOG_SUFFIX, Segment
+from barnabas.storage.transactions import Aborted
+
+
+class Compaction:
+    """A pass; `run` is called once."""
+
+    __slots__ = (
+        "_bytes_kept",
+        "_bytes_read",
+        "_cleaned",
+        "_directory",
+        "_files",
+        "_job",
+        "_key_map",
+        "_moved_bytes",
+        "_producers",
+        "_records_read",
+    )
+
+    def __init__(self, files: Files, directory: Path, job: Job, producers: Producers) -> None:
+        self._files = files
+        self._directory = directory
+        self._job = job
+        self._producers = producers
+        self._key_map = KeyMap(job.buffer_bytes, job.first_dirty_offset)
+        self._cleaned: CleanedSegment | None = None
+        self._moved_bytes = 0
+        self._bytes_read = self._bytes_kept = self._records_read = 0
+
+    def run(self) -> Iterator[Event]:
+        """CorruptData, OSError: the pass is over, and the log is as it was."""
+        discard_cleaned(self._files, self._directory)
+        aborted = self._aborted()
+        yield from self._map_keys(aborted)
+        self._key_map.finish()
+        end_offset = self._key_map.latest_offset + 1
+        survival = Survival(
+            self._key_map,
+            Transactions(aborted),
+            self._producers,
+            self._job.now_ms,
+            self._job.delete_retention_ms,
+        )
+        try:
+            for group in grouped(self._job, end_offset):
+                yield from self._clean(group, survival)
+        finally:
+            if self._cleaned is not None:
+                self._cleaned.remove()
+        kept = survival.records_kept
+        yield Finished(end_offset, self._bytes_read, self._bytes_kept, self._records_read, kept)
+
+    def _segment(self, source: Source) -> Segment:
+        return Segment(self._files, self._directory, source.base_offset, source.sizes)
+
+    def _aborted(self) -> list[Aborted]:
+        """All transactions with data in the sources that were aborted, wherever their markers."""
+        found = list(self._job.aborted)
+        for source in self._job.sources:
+            segment = self._segment(source)
+            if segment.aborted is not None:
+                found += segment.aborted.entries(0, len(segment.aborted))
+            segment.release()
+        return found
+
+    def _moved(self, size_bytes: int) -> Iterator[Progress]:
+        self._moved_bytes += size_bytes
+        if self._moved_bytes >= self._job.read_bytes:
+            if self._cleaned is not None:
+                self._cleaned.write_staged()
+            yield Progress(self._moved_bytes)
+            self._moved_bytes = 0
+
+    # --- the keys --------------------------------------------------------------------------------
+
+    def _map_keys(self, aborted: Sequence[Aborted]) -> Iterator[Progress]:
+        first_offset = self._job.first_dirty_offset
+        transactions = Transactions(each for each in aborted if each.last_offset >= first_offset)
+        for source in self._job.sources:
+            if source.end_offset > first_offset:
+                if not (yield from self._map_source(source, transactions)):
+                    return
+                self._key_map.latest_offset = source.end_offset - 1
+
+    def _map_source(
+        self, source: Source, transactions: Transactions
+    ) -> Generator[Progress, None, bool]:
+        """Whether all of its keys are in the map now."""
+        first_offset, key_map = self._job.first_dirty_offset, self._key_map
+        segment = self._segment(source)
+        position = segment.index_position(first_offset) if first_offset > source.base_offset else 0
+        try:
+            for stored in stored_batches(segment, position, self._job.read_bytes):
+                header = stored.header
+                yield from self._moved(header.size_bytes)
+                if header.is_control:
+                    transactions.end(header, read_marker(stored.data, stored.at, header))
+                elif not transactions.is_aborted(header) and header.last_offset >= first_offset:
+                    if not key_map.has_room(header):
+                        return False
+                    add_keys(stored, key_map)
+                key_map.latest_offset = max(key_map.latest_offset, header.last_offset)
+        finally:
+            segment.release()
+        return True
+
+    # --- what stays ------------------------------------------------------------------------------
+
+    def _clean(self, group: Sequence[Source], survival: Survival) -> Iterator[Event]:
+        base_offset = group[0].base_offset
+        cleaned = CleanedSegment.create(self._files, self._directory, base_offset)
+        self._cleaned = cleaned
+        for source in group:
+            segment = self._segment(source)
+            try:
+                for stored in stored_batches(segment, 0, self._job.read_bytes):
+                    size = self._keep(cleaned, segment, stored, survival)
+                    yield from self._moved(stored.header.size_bytes + size)
+            finally:
+                segment.release()
+        sizes = cleaned.finish()
+        self._cleaned = None
+        yield Replacement(tuple(source.base_offset for source in group), sizes)
+
+    def _keep(
+        self, cleaned: CleanedSegment, segment: Segment, stored: Stored, survival: Survival
+    ) -> int:
+        """Write what stays of a batch; returns how many bytes that is."""
+        header = stored.header
+        self._bytes_read += header.size_bytes
+        self._records_read += max(1, header.record_count)
+        kept = survival.of(stored)
+        if survival.to_index is not None:
+            cleaned.index_aborted(survival.to_index)
+        if kept is None:
+            return 0
+        written = read_header(kept)
+        if not cleaned.fits(written.last_offset):
+            raise CorruptData(
+                f"{segment.path(LOG_SUFFIX)} reaches to offset {written.last_offset}, which its "
+                "index cannot hold"
+            )
+        cleaned.append(
+            kept,
+            written.base_offset,
+            written.last_offset,
+            written.max_timestamp,
+            self._job.index_interval_bytes,
+        )
+        self._bytes_kept += len(kept)
+        return len(kept)

@@ -1,0 +1,144 @@
+"""What a cleaner is asked to do, and what it answers: values that travel as lines of JSON.
+
+to the cleaner      the job; then, a thousand at a time, the producers of the log
+from the cleaner    how far it is, each group of segments that is done, and the end
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from barnabas.storage.segment import Sizes
+from barnabas.storage.transactions import Aborted
+
+_PRODUCERS_PER_LINE = 1000
+
+
+class Source(NamedTuple):
+    """A closed segment that is to be cleaned."""
+
+    base_offset: int
+    end_offset: int
+    """Where the next segment begins."""
+    sizes: Sizes
+
+
+class LastRecord(NamedTuple):
+    """What has to stay of a producer that is remembered: its last batch, or at least its epoch."""
+
+    producer_epoch: int
+    last_offset: int
+    """Of its last batch of data; -1 if it has none, and then its marker has to stay."""
+
+
+class Job(NamedTuple):
+    """One pass over the closed segments of one log."""
+
+    directory: str
+    sources: tuple[Source, ...]
+    """From the first segment on; offsets rise."""
+    first_dirty_offset: int
+    aborted: tuple[Aborted, ...]
+    """Transactions with data in the sources, whose markers lie behind them."""
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    buffer_bytes: int
+    """Memory for the keys."""
+    read_bytes: int
+    """How much is read at once."""
+    bytes_per_second: float
+    """How much may be read and written."""
+
+    @property
+    def end_offset(self) -> int:
+        return self.sources[-1].end_offset
+
+
+class Progress(NamedTuple):
+    """Bytes that were read and written since the last of these."""
+
+    size_bytes: int
+
+
+class Replacement(NamedTuple):
+    """A group of segments is done: what replaces them is in files with the suffix `.cleaned`."""
+
+    replaced: tuple[int, ...]
+    """Base offsets; the first is that of the new segment too."""
+    sizes: Sizes
+
+
+class Finished(NamedTuple):
+    """The pass is over."""
+
+    first_dirty_offset: int
+    """Of the next pass. Below the end of the sources, if their keys did not fit into the map."""
+    bytes_read: int
+    bytes_kept: int
+    records_read: int
+    records_kept: int
+
+
+class Failed(NamedTuple):
+    """The pass cannot go on."""
+
+    reason: str
+    is_corrupt: bool
+    """It never will: the log itself is at fault."""
+
+
+Event = Progress | Replacement | Finished | Failed
+Producers = Mapping[int, LastRecord]
+
+_EVENTS: Mapping[str, type[Event]] = {
+    "Progress": Progress,
+    "Replacement": Replacement,
+    "Finished": Finished,
+    "Failed": Failed,
+}
+
+
+def job_lines(job: Job, producers: Producers) -> Iterator[bytes]:
+    """The job in slices, none of which takes long to make."""
+    yield _line(job._asdict() | {"producers": len(producers)})
+    rows = [(producer_id, *last) for producer_id, last in producers.items()]
+    for first in range(0, len(rows), _PRODUCERS_PER_LINE):
+        yield _line(rows[first : first + _PRODUCERS_PER_LINE])
+
+
+def read_job(lines: Iterator[bytes]) -> tuple[Job, Producers] | None:
+    """The next job; None at the end. Our own words come back here, so nothing is checked."""
+    first = next(lines, None)
+    if first is None:
+        return None
+    fields = json.loads(first)
+    count = fields.pop("producers")
+    fields["sources"] = tuple(
+        Source(base, end, Sizes(*sizes)) for base, end, sizes in fields["sources"]
+    )
+    fields["aborted"] = tuple(Aborted(*each) for each in fields["aborted"])
+    producers: dict[int, LastRecord] = {}
+    while len(producers) < count:
+        for producer_id, epoch, offset in json.loads(next(lines)):
+            producers[producer_id] = LastRecord(epoch, offset)
+    return Job(**fields), producers
+
+
+def event_line(event: Event) -> bytes:
+    return _line([type(event).__name__, *event])
+
+
+def read_event(line: bytes) -> Event:
+    kind, *fields = json.loads(line)
+    if kind == Replacement.__name__:
+        return Replacement(tuple(fields[0]), Sizes(*fields[1]))
+    return _EVENTS[kind](*fields)
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value).encode() + b"\n"

@@ -1,0 +1,60 @@
+"""The batches of a segment, one after another, each with its bytes and its checksum verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
+from barnabas.storage.segment import LOG_SUFFIX, Segment
+
+
+class Stored(NamedTuple):
+    """A whole batch: `data[at:at + header.size_bytes]`."""
+
+    header: BatchHeader
+    data: bytes
+    at: int
+
+    @property
+    def raw(self) -> bytes:
+        return self.data[self.at : self.at + self.header.size_bytes]
+
+
+def stored_batches(segment: Segment, position: int, read_bytes: int) -> Iterator[Stored]:
+    """From `position` on, where a batch begins, to the end; CorruptData names the place."""
+    file = segment.open_file()
+    end = segment.size_bytes
+    wanted = max(read_bytes, HEADER_BYTES)
+    while position < end:
+        data = file.pread(min(wanted, end - position), position)
+        wanted = max(read_bytes, HEADER_BYTES)
+        at = 0
+        while at < len(data):
+            if len(data) - at < HEADER_BYTES and position + len(data) < end:
+                break
+            try:
+                header = read_header(data, at)
+            except CorruptData as cause:
+                raise CorruptData(f"{_place(segment, position + at)}: {cause}") from cause
+            size = header.size_bytes
+            if size > end - position - at:
+                raise CorruptData(f"{_place(segment, position + at)}: the batch is cut")
+            if size > len(data) - at:
+                wanted = max(wanted, size)
+                break
+            if not verify_crc(data, at, header):
+                raise CorruptData(
+                    f"{_place(segment, position + at)}: the batch at offset {header.base_offset} "
+                    "fails its checksum"
+                )
+            yield Stored(header, data, at)
+            at += size
+        if not data:
+            raise CorruptData(f"{_place(segment, position)}: the file ends here")
+        position += at
+
+
+def _place(segment: Segment, position: int) -> str:
+    return f"{segment.path(LOG_SUFFIX)}, byte {position}"

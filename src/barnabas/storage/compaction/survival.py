@@ -1,0 +1,163 @@
+"""What stays of a batch, by the rules of Kafka 3.9's cleaner. Pure.
+
+aborted data            goes
+a marker                goes once its horizon is over; the horizon is set by the first pass that
+                        meets no data of its transaction
+a record                goes if its key has a newer one, or if it is a tombstone whose batch's
+                        horizon is over; the horizon is set when a tombstone is first met
+a producer's last       stays as an empty batch, where nothing else of it stays: else its next
+                        sequence, or an older epoch's, could not be judged after a restart
+"""
+
+from __future__ import annotations
+
+from barnabas.records.batch import HEADER_BYTES, BatchHeader
+from barnabas.records.compression import NONE, decompress
+from barnabas.records.control import read_marker
+from barnabas.records.record import DEFAULT_LIMIT_BYTES, Record, records_of
+from barnabas.storage.compaction.batches import NO_HORIZON, emptied, modernised, rebuild
+from barnabas.storage.compaction.job import Producers
+from barnabas.storage.compaction.key_map import NEWEST, TOMBSTONE, KeyMap, fold
+from barnabas.storage.compaction.reading import Stored
+from barnabas.storage.compaction.sieve import Section, Sifted, note_keys, sift, sift_marked
+from barnabas.storage.compaction.transactions import Transactions
+from barnabas.storage.transactions import Aborted
+
+_LAST_MS = 2**63 - 1
+
+
+def add_keys(stored: Stored, key_map: KeyMap) -> None:
+    """Put the keys of a batch of data into the map; CorruptData."""
+    if stored.header.magic == 2:
+        note_keys(section_of(stored), key_map)
+        return
+    for record in records_of(stored.data, stored.at, stored.header):
+        if record.key is not None and record.offset >= key_map.first_offset:
+            key_map.offsets[fold(record.key)] = record.offset
+    key_map.make_marks(stored.header.last_offset)
+
+
+def section_of(stored: Stored) -> Section:
+    """The batch's records, decompressed."""
+    header, data, at = stored
+    begin, end = at + HEADER_BYTES, at + header.size_bytes
+    if header.codec == NONE:
+        return Section(header, data, begin, end)
+    plain = decompress(header.codec, memoryview(data)[begin:end], DEFAULT_LIMIT_BYTES)
+    return Section(header, plain, 0, len(plain))
+
+
+class Survival:
+    """The rules, applied to the batches of a log in their order."""
+
+    __slots__ = (
+        "_horizon_ms",
+        "_key_map",
+        "_now_ms",
+        "_producers",
+        "_transactions",
+        "records_kept",
+        "to_index",
+    )
+
+    def __init__(
+        self,
+        key_map: KeyMap,
+        transactions: Transactions,
+        producers: Producers,
+        now_ms: int,
+        delete_retention_ms: int,
+    ) -> None:
+        self._key_map = key_map
+        self._transactions = transactions
+        self._producers = producers
+        self._now_ms = now_ms
+        self._horizon_ms = min(now_ms + delete_retention_ms, _LAST_MS)
+        self.to_index: Aborted | None = None
+        """Of the batch that was looked at last: a transaction that readers still have to skip."""
+        self.records_kept = 0
+
+    def of(self, stored: Stored) -> bytes | None:
+        """The batch as it stays; None if it goes. CorruptData."""
+        self.to_index = None
+        header = stored.header
+        if header.magic < 2:
+            return self._of_messages(stored)
+        if header.is_control:
+            return self._of_marker(stored)
+        if self._transactions.is_aborted(header) or header.record_count == 0:
+            return self._nothing(header)
+        marks = None if header.has_delete_horizon else self._key_map.marks_of(header)
+        if marks is not None:
+            newest = marks.count(NEWEST)
+            if newest == header.record_count:
+                self.records_kept += newest
+                return stored.raw
+            if newest == 0 and NEWEST | TOMBSTONE not in marks:
+                return self._nothing(header)
+        section = section_of(stored)
+        sifted = self._sifted(section) if marks is None else sift_marked(section, marks)
+        if sifted.kept == 0:
+            return self._nothing(header)
+        self.records_kept += sifted.kept
+        is_first_seen = sifted.has_tombstone and not header.has_delete_horizon
+        if sifted.kept == header.record_count and not is_first_seen:
+            return stored.raw
+        return rebuild(section, sifted, self._horizon_ms if is_first_seen else _horizon_of(header))
+
+    def _sifted(self, section: Section) -> Sifted:
+        header = section.header
+        drops_tombstones = header.has_delete_horizon and header.base_timestamp <= self._now_ms
+        return sift(section, self._key_map, drops_tombstones=drops_tombstones)
+
+    def _of_marker(self, stored: Stored) -> bytes | None:
+        header = stored.header
+        if header.record_count == 0:
+            self._transactions.end(header, None)
+            return self._nothing(header)
+        marker = read_marker(stored.data, stored.at, header)
+        if marker is None:
+            self.records_kept += header.record_count
+            return stored.raw  # not of a transaction
+        is_over, self.to_index = self._transactions.end(header, marker)
+        if is_over and header.has_delete_horizon and header.base_timestamp <= self._now_ms:
+            return self._nothing(header)
+        self.records_kept += header.record_count
+        if not is_over or header.has_delete_horizon:
+            return stored.raw
+        section = section_of(stored)
+        return rebuild(section, sift(section, KeyMap(0), drops_tombstones=False), self._horizon_ms)
+
+    def _of_messages(self, stored: Stored) -> bytes | None:
+        """Magic 0 and 1. What cannot stay as it is becomes a batch of magic 2: see `batches`."""
+        records = list(records_of(stored.data, stored.at, stored.header))
+        kept = [record for record in records if self._stays(record)]
+        self.records_kept += len(kept)
+        has_tombstone = any(record.value is None for record in kept)
+        if not kept:
+            return None
+        if len(kept) == len(records) and not has_tombstone:
+            return stored.raw
+        horizon_ms = self._horizon_ms if has_tombstone else NO_HORIZON
+        return modernised(kept, stored.header.codec, horizon_ms)
+
+    def _stays(self, record: Record) -> bool:
+        key_map = self._key_map
+        if record.offset > key_map.latest_offset:
+            return True
+        return record.key is not None and record.offset >= key_map.offsets.get(fold(record.key), -1)
+
+    def _nothing(self, header: BatchHeader) -> bytes | None:
+        """No record stays: whether the batch does."""
+        last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
+        if last is None:
+            return None
+        if last.last_offset >= 0:
+            is_needed = header.last_offset == last.last_offset
+        else:
+            is_needed = header.is_control and header.producer_epoch == last.producer_epoch
+        return emptied(header) if is_needed else None
+
+
+def _horizon_of(header: BatchHeader) -> int:
+    return header.base_timestamp if header.has_delete_horizon else NO_HORIZON

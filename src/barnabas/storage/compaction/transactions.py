@@ -1,0 +1,61 @@
+"""Transactions as a cleaner meets them on its way through a log (KIP-98).
+
+Whether a transaction was aborted is known before its marker is met, from the `.txnindex`. Its data
+goes at once. Its marker stays as long as a reader may need it: until a pass has met no batch of the
+transaction any more, and the delete horizon that this pass wrote into the marker is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from barnabas.records.batch import BatchHeader
+from barnabas.records.control import ABORT, Marker
+from barnabas.storage.transactions import Aborted
+
+
+class Transactions:
+    """Which transactions are going on where the cleaner is. Batches are told in their order."""
+
+    __slots__ = ("_ahead", "_committing", "_going", "_met")
+
+    def __init__(self, aborted: Iterable[Aborted]) -> None:
+        """`aborted`: those of the log that is going to be walked."""
+        self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+        self._going: dict[int, Aborted] = {}  # aborted ones that have begun, by producer
+        self._met: set[int] = set()  # their producers, if data of them was met
+        self._committing: set[int] = set()
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether a batch of data belongs to a transaction that was aborted."""
+        self._begin_up_to(header.last_offset)
+        if not header.is_transactional:
+            return False
+        if header.producer_id in self._going:
+            self._met.add(header.producer_id)
+            return True
+        self._committing.add(header.producer_id)
+        return False
+
+    def end(self, header: BatchHeader, marker: Marker | None) -> tuple[bool, Aborted | None]:
+        """A marker: whether no data of its transaction was met, and else the entry of the aborted
+        transaction, which the index has to keep. None: a control batch that has been emptied."""
+        self._begin_up_to(header.last_offset)
+        producer_id = header.producer_id
+        if marker is None:
+            return True, None
+        if marker.type != ABORT:
+            was_met = producer_id in self._committing
+            self._committing.discard(producer_id)
+            return not was_met, None
+        aborted = self._going.pop(producer_id, None)
+        if aborted is None or producer_id not in self._met:
+            return True, None
+        self._met.discard(producer_id)
+        return False, aborted
+
+    def _begin_up_to(self, offset: int) -> None:
+        ahead = self._ahead
+        while ahead and ahead[-1].first_offset <= offset:
+            aborted = ahead.pop()
+            self._going.setdefault(aborted.producer_id, aborted)

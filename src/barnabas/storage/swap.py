@@ -1,0 +1,124 @@
+"""The swap of cleaned segments into a log, by Kafka's suffixes, so that a crash leaves no doubt.
+
+    1   begin     the new segment's `.cleaned` files become `.swap`. The last of these renames is
+                  the decision: a start after a crash (`leftovers`) undoes what came before it, and
+                  finishes what comes after
+    2   the directory is synced, by whoever has a thread for it
+    3   finish    the old segments' files become `.deleted`, and the `.swap` files lose their suffix
+
+A log that is cut in between, or loses one of the old segments, must not be swapped any more, nor by
+the next start: `undo` makes the files those of an unfinished set again before it removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from barnabas.storage.durability import Durability
+from barnabas.storage.files import Files
+from barnabas.storage.leftovers import CLEANED, SWAP
+from barnabas.storage.segment import (
+    ABORTED_INDEX_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+    Sizes,
+    segment_path,
+)
+from barnabas.storage.segments import Segments
+from barnabas.storage.snapshot import snapshot_path
+
+
+class Swap:
+    """One new segment for several neighbours."""
+
+    __slots__ = ("_directory", "_files", "_sizes", "replaced")
+
+    def __init__(
+        self, files: Files, directory: Path, replaced: Sequence[Segment], sizes: Sizes
+    ) -> None:
+        """`sizes`: of the new segment's files, which lie in the directory as `.cleaned`."""
+        self.replaced = replaced
+        self._files = files
+        self._directory = directory
+        self._sizes = sizes
+
+    def begin(self) -> None:
+        """Decide. OSError, and nobody knows whether it is."""
+        for path in self._paths():
+            self._rename(path, CLEANED, SWAP)
+
+    def finish(self) -> Segment:
+        """Give the new segment its names, which are free by now."""
+        for path in self._paths():
+            self._rename(path, SWAP, "")
+        base_offset = self.replaced[0].base_offset
+        return Segment(self._files, self._directory, base_offset, self._sizes)
+
+    def undo(self) -> None:
+        """As if it had never begun; a crash in the middle leaves nothing that could be finished."""
+        log, *indexes = self._paths()
+        self._rename(log, SWAP, CLEANED)
+        for path in indexes:
+            self._files.remove(_suffixed(path, SWAP))
+        self._files.remove(_suffixed(log, CLEANED))
+
+    def _paths(self) -> list[Path]:
+        """Of the new segment when all is done; the log first."""
+        suffixes = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX]
+        if self._sizes.aborted:
+            suffixes.append(ABORTED_INDEX_SUFFIX)
+        base_offset = self.replaced[0].base_offset
+        return [segment_path(self._directory, base_offset, each) for each in suffixes]
+
+    def _rename(self, path: Path, before: str, after: str) -> None:
+        self._files.replace(_suffixed(path, before), _suffixed(path, after))
+
+
+class Swaps:
+    """The swap that one log is in the middle of, if it is. OSError: nobody knows what is on disk,
+    and the log has failed."""
+
+    __slots__ = ("_begun", "_directory", "_durability", "_files", "_segments")
+
+    def __init__(
+        self, files: Files, directory: Path, segments: Segments, durability: Durability
+    ) -> None:
+        self._files = files
+        self._directory = directory
+        self._segments = segments
+        self._durability = durability
+        self._begun: Swap | None = None
+
+    def begin(self, replaced: Sequence[Segment], sizes: Sizes) -> bool:
+        """Decide that `.cleaned` files of these sizes replace neighbouring segments; False if those
+        are not here any more. The directory has to be synced before `finish`."""
+        if not self._segments.has(replaced):
+            return False
+        self._begun = Swap(self._files, self._directory, replaced, sizes)
+        self._begun.begin()
+        return True
+
+    def finish(self, discard: Callable[[Sequence[Segment]], None]) -> bool:
+        """Swap, discarding what is replaced; False if it was undone."""
+        swap, self._begun = self._begun, None
+        if swap is None:
+            return False
+        self._durability.segments_replaced()
+        discard(swap.replaced)
+        for each in swap.replaced[1:]:
+            self._files.remove(snapshot_path(self._directory, each.base_offset))
+        self._segments.replace(swap.replaced, swap.finish())
+        return True
+
+    def undo(self) -> None:
+        """What has begun, if anything has, is not to be finished."""
+        if self._begun is not None:
+            swap, self._begun = self._begun, None
+            swap.undo()
+
+
+def _suffixed(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)

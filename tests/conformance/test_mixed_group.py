@@ -1,0 +1,212 @@
+"""GC-2, CO-3, CO-4: one group of four clients, none of them ours, through everything that happens.
+
+Different assignors, one in common; joins, an orderly leave, a kill -9, a static member that comes
+back, a broker that is restarted. Every record is read, and no partition has two owners.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from barnabas.client import NewTopic, SyncAdmin
+from barnabas.client.group_admin import GroupDescription
+from barnabas.errors import BarnabasError
+from tests.conformance.group_member import SESSION_MS
+from tests.foreign import require_java, require_kafka_jars
+from tests.integration.broker_process import broker_process, wait_until
+
+GROUP, TOPIC, PARTITIONS = "mixed", "work", 8
+OPTIONS = ("group.initial.rebalance.delay.ms=200", "offsets.topic.num.partitions=4")
+SETTLED_S = 60.0
+JAVA_TOOL = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+class Member:
+    """A member's process, and what it has read so far."""
+
+    def __init__(self, command: list[str], log: Path, *, tells_values: bool = False) -> None:
+        self._log = log.open("wb")
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self._log, text=True
+        )
+        self._tells_values = tells_values
+        self.read: list[str] = []
+        self._reading = threading.Thread(target=self._follow)
+        self._reading.start()
+
+    def _follow(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.read.append(line.strip() if self._tells_values else line.split()[-1])
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._end()
+
+    def leave(self) -> None:
+        self._process.terminate()
+        self._end()
+
+    def _end(self) -> None:
+        self._process.wait(30)
+        self._reading.join(30)
+        self._log.close()
+
+
+class Stage:
+    """The group, a producer that never pauses, and what everybody has read."""
+
+    def __init__(self, servers: str, directory: Path) -> None:
+        self.servers = servers
+        self._directory = directory
+        self._members: list[Member] = []
+        self._stopping = threading.Event()
+        self._sent = 0
+        self._producing = threading.Thread(target=self._produce)
+        self._producing.start()
+
+    def member(self, client: str, instance_id: str | None = None) -> Member:
+        command = [sys.executable, "-m", "tests.conformance.group_member"]
+        command += [client, self.servers, GROUP, TOPIC, *([instance_id] if instance_id else [])]
+        return self._begin(command, tells_values=False)
+
+    def java_member(self) -> Member:
+        properties = self._directory / "consumer.properties"
+        properties.write_text(
+            f"session.timeout.ms={SESSION_MS}\nheartbeat.interval.ms=300\nclient.id=java\n"
+            "auto.commit.interval.ms=200\nauto.offset.reset=earliest\n"
+        )
+        command = [str(require_java()), "-cp", f"{require_kafka_jars()}/*", JAVA_TOOL]
+        command += ["--bootstrap-server", self.servers, "--topic", TOPIC, "--group", GROUP]
+        command += ["--consumer.config", str(properties)]
+        return self._begin(command, tells_values=True)
+
+    def _begin(self, command: list[str], *, tells_values: bool) -> Member:
+        log = self._directory / f"member-{len(self._members)}.log"
+        self._members.append(Member(command, log, tells_values=tells_values))
+        return self._members[-1]
+
+    def _produce(self) -> None:
+        producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
+        while not self._stopping.wait(0.01):
+            producer.produce(TOPIC, str(self._sent), partition=self._sent % PARTITIONS)
+            self._sent += 1
+        assert producer.flush(30) == 0
+
+    def described(self) -> GroupDescription | None:
+        try:
+            with SyncAdmin(self.servers, request_timeout_ms=3000) as admin:
+                group = admin.describe_groups([GROUP], include_events=True)[GROUP]
+        except (BarnabasError, OSError):
+            return None  # the broker is not there at this moment
+        return group
+
+    def settles(self, *clients: str) -> GroupDescription:
+        """Waits until exactly these are in the group and share all partitions, each having one
+        owner."""
+        found: list[GroupDescription] = []
+
+        def is_settled() -> bool:
+            group = self.described()
+            if group is None or group.state != "Stable":
+                return False
+            owned = [each for member in group.members for each in member.partitions]
+            assert len(owned) == len(set(owned)), f"two owners in one generation: {group}"
+            found.append(group)
+            names = sorted(member.client_id for member in group.members)
+            return names == sorted(clients) and len(owned) == PARTITIONS
+
+        try:
+            wait_until(is_settled, SETTLED_S)
+        except AssertionError as error:
+            raise AssertionError(f"wanted {clients}, last seen {found[-1:]}") from error
+        return found[-1]
+
+    def progresses(self) -> None:
+        """Waits until everything that has been sent up to now has been read by somebody."""
+        wanted = set(map(str, range(self._sent)))
+        wait_until(lambda: wanted <= self.seen(), SETTLED_S)
+
+    def seen(self) -> set[str]:
+        return {value for member in self._members for value in list(member.read)}
+
+    def end(self) -> tuple[int, int]:
+        """How many records were sent, and how many readings there were of them."""
+        self._stopping.set()
+        self._producing.join(60)
+        try:
+            self.progresses()
+        finally:
+            for member in self._members:
+                member.kill()
+        return self._sent, sum(len(member.read) for member in self._members)
+
+
+@contextmanager
+def staged(servers: str, directory: Path) -> Iterator[Stage]:
+    with SyncAdmin(servers) as admin:
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS)])
+    stage = Stage(servers, directory)
+    try:
+        yield stage
+    except BaseException:
+        stage._stopping.set()
+        for member in stage._members:
+            member.kill()
+        raise
+
+
+def test_a_group_of_four_clients_goes_through_everything(tmp_path: Path) -> None:
+    with (
+        broker_process(tmp_path, *OPTIONS) as broker,
+        staged(broker.bootstrap_servers, tmp_path) as stage,
+    ):
+        stage.member("confluent")
+        stage.settles("confluent")
+        stage.member("kafka-python")
+        leaving = stage.member("aiokafka")
+        java = stage.java_member()
+        group = stage.settles("confluent", "kafka-python", "aiokafka", "java")
+        assert group.assignor == "range", "the only one that all four have"
+        stage.progresses()
+
+        leaving.leave()
+        stage.settles("confluent", "kafka-python", "java")
+        java.kill()  # nobody says so; its session has to end
+        stage.settles("confluent", "kafka-python")
+        stage.progresses()
+
+        before = stage.member("aiokafka", "static-1")
+        group = stage.settles("confluent", "kafka-python", "aiokafka")
+        generation = _generation(group)
+        before.kill()
+        stage.member("aiokafka", "static-1")
+        time.sleep(1)
+        group = stage.settles("confluent", "kafka-python", "aiokafka")
+        assert _generation(group) == generation, "a static member that returns disturbs nobody"
+        stage.progresses()
+
+        broker.stop()
+        broker.start()
+        stage.settles("confluent", "kafka-python", "aiokafka")
+        stage.progresses()
+        broker.kill()
+        broker.start()
+        stage.settles("confluent", "kafka-python", "aiokafka")
+        sent, read = stage.end()
+    print(f"{sent} records read by a group of four clients, {read - sent} of them again")
+
+
+def _generation(group: GroupDescription) -> int:
+    return max((event.generation for event in group.events), default=0)

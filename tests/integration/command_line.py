@@ -1,0 +1,62 @@
+"""Types the command `barnabas` for a broker: in processes of its own, or inside the test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from barnabas.cli.main import main
+
+if TYPE_CHECKING:
+    from barnabas.broker.embedded import Broker
+
+COMMAND = str(Path(sys.executable).parent / "barnabas")
+
+
+class Shell:
+    """Types commands for one broker, each in a process of its own."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._environment = {
+            **os.environ,
+            "BARNABAS_BOOTSTRAP_SERVER": broker.bootstrap_servers,
+            "PYTHONUNBUFFERED": "",
+        }
+
+    def start(self, *words: str, **options: object) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+            [COMMAND, *words],
+            env=self._environment,
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+               **options},
+        )  # fmt: skip
+
+    def run(self, *words: str, text: bytes = b"", code: int = 0) -> tuple[bytes, str]:
+        """Standard output and error of a command that ends with this code."""
+        done = subprocess.run(
+            [COMMAND, *words], env=self._environment, input=text, capture_output=True, timeout=60
+        )
+        errors = done.stderr.decode()
+        assert done.returncode == code, errors
+        assert "Traceback" not in errors
+        return done.stdout, errors
+
+
+class InProcess:
+    """Runs commands inside the test, which is a great deal faster."""
+
+    def __init__(self, broker: Broker, capture: pytest.CaptureFixture[bytes]) -> None:
+        self._servers = broker.bootstrap_servers
+        self._capture = capture
+
+    def __call__(self, line: str, *more: str, code: int = 0) -> tuple[str, str]:
+        self._capture.readouterr()
+        actual = main([*line.split(), *more, "--bootstrap-server", self._servers])
+        output, errors = self._capture.readouterr()
+        assert actual == code, errors
+        return output.decode(), errors.decode()

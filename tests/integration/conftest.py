@@ -1,0 +1,31 @@
+"""The brokers that our own clients are tried against: ours, and the one that they copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import barnabas
+from benchmarks import brokers
+
+
+@pytest.fixture(scope="session", params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])
+def servers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Where a broker listens that coordinates groups and transactions: Barnabas or Kafka 3.9.
+
+    All tests share it, so they name their topics, groups and transactional ids themselves.
+    """
+    if request.param == "kafka":
+        with brokers.kafka(tmp_path_factory.mktemp("kafka")) as kafka:
+            yield kafka.servers
+        return
+    config = {
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    }
+    with barnabas.Broker(config=config) as running:
+        yield running.bootstrap_servers

@@ -1,0 +1,168 @@
+"""PR-7, DL-1: a transaction is all or nothing, at whichever point of it the broker is killed.
+
+The points are hit by a switch (`dying_broker`), not by luck: each batch that the coordinator writes
+and each marker, before and after it is in the log.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from barnabas.client import NewTopic, SyncAdmin
+from tests.integration.broker_process import BrokerProcess, broker_process, wait_until
+
+PARTITIONS = 4
+TOPIC = "atomic"
+TRANSACTIONAL_ID = "mover"
+OPTIONS = ("transaction.abort.timed.out.transaction.cleanup.interval.ms=100",)
+DEADLINE_S = 30.0
+
+# What the coordinator appends for the transaction below, in this order: the Ongoing record (one
+# AddPartitionsToTxn has all partitions, or several have one each), then Prepare, then Complete.
+POINTS = [
+    *(f"own:{number}:{moment}" for number in (1, 2, 3) for moment in ("before", "after")),
+    *(f"control:{number}:{moment}" for number in (1, 2, 4) for moment in ("before", "after")),
+]
+
+
+@contextmanager
+def dying_at(broker: BrokerProcess, point: str) -> Iterator[None]:
+    """The broker starts as one that dies there, and is dead afterwards."""
+    command, broker.command = broker.command, Path("tests.integration.dying_broker")
+    broker.prefix = (sys.executable, "-m")
+    os.environ["DIE_AT"] = point
+    try:
+        broker.start()
+        yield
+        assert broker.process is not None
+        broker.process.wait(DEADLINE_S)
+    finally:
+        del os.environ["DIE_AT"]
+        broker.command, broker.prefix = command, ()
+        if broker.process is not None:
+            broker.kill()
+
+
+def producer_of(servers: str) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": servers,
+            "transactional.id": TRANSACTIONAL_ID,
+            "transaction.timeout.ms": 20_000,
+            "linger.ms": 200,  # so that all partitions are added by one request
+            "log_level": 0,
+        }
+    )
+
+
+def committed_values(servers: str) -> list[bytes]:
+    """What a reader of committed records sees, up to the end of every partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "looks",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    partitions = [TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)]
+    try:
+        consumer.assign(partitions)
+        ends = {
+            each.partition: consumer.get_watermark_offsets(each, DEADLINE_S)[1]
+            for each in partitions
+        }
+        values: list[bytes] = []
+
+        def reached() -> bool:
+            for message in consumer.consume(100, 0.1):
+                assert message.error() is None, message.error()
+                values.append(message.value())
+            at = {each.partition: each.offset for each in consumer.position(partitions)}
+            return all(at[number] >= end for number, end in ends.items() if end)
+
+        wait_until(reached, DEADLINE_S)
+        return values
+    finally:
+        consumer.close()
+
+
+def commit(producer: Producer) -> bool:
+    """Whether it was committed; a commit of unknown outcome is asked for again."""
+    for _ in range(5):
+        try:
+            producer.commit_transaction(DEADLINE_S)
+        except KafkaException as error:
+            if error.args[0].retriable():
+                continue
+            assert error.args[0].txn_requires_abort(), error
+            producer.abort_transaction(DEADLINE_S)
+            return False
+        return True
+    raise AssertionError("the transaction was neither committed nor refused")
+
+
+class Committing:
+    """A commit under way, in a thread: it outlives the broker."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._done: queue.Queue[bool | Exception] = queue.Queue()
+        threading.Thread(target=self._run, args=(producer,), daemon=True).start()
+
+    def _run(self, producer: Producer) -> None:
+        try:
+            self._done.put(commit(producer))
+        except Exception as error:
+            self._done.put(error)
+
+    def outcome(self) -> bool:
+        outcome = self._done.get(timeout=2 * DEADLINE_S)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_this_point_a_transaction_is_all_or_nothing(tmp_path: Path, point: str) -> None:
+    with broker_process(tmp_path, *OPTIONS) as broker:
+        with SyncAdmin(broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(TOPIC, PARTITIONS)])
+        producer = producer_of(broker.bootstrap_servers)
+        producer.init_transactions(DEADLINE_S)
+        broker.stop()
+        with dying_at(broker, point):
+            producer.begin_transaction()
+            for number in range(PARTITIONS):
+                producer.produce(TOPIC, b"%d" % number, partition=number)
+            producer.poll(0)
+            # The broker dies in the middle of this, or (markers) right after it.
+            committing = Committing(producer)
+        broker.process = None
+        broker.start()
+        is_committed = committing.outcome()
+
+        with SyncAdmin(broker.bootstrap_servers) as admin:
+            ended = ("Empty", "CompleteCommit", "CompleteAbort")
+            wait_until(
+                lambda: all(each.state in ended for each in admin.list_transactions()), DEADLINE_S
+            )
+        seen = committed_values(broker.bootstrap_servers)
+        assert sorted(seen) == ([b"0", b"1", b"2", b"3"] if is_committed else []), point
+
+        # Whatever happened, the next transaction goes through.
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"next", partition=0)
+        assert commit(producer)
+        assert committed_values(broker.bootstrap_servers).count(b"next") == 1

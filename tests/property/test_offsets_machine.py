@@ -1,0 +1,324 @@
+"""GC-3: committed offsets under any order of events, with a crash possible after each.
+
+What holds at every step: reading the log again gives the state that was there, also after the log
+has been compacted; and that state is what the log says by the plainest reading of it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from barnabas.coordinator.decision import NO_PRODUCER_ID, Decision, StateRecord
+from barnabas.coordinator.offsets import Committed, GroupOffsets, Offsets
+from barnabas.coordinator.records import (
+    KeyValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_group_record,
+    encode_record,
+)
+from barnabas.errors import UnstableOffsetCommit
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
+from barnabas.protocol.messages.offset_delete import (
+    OffsetDeletePartition,
+    OffsetDeleteRequest,
+    OffsetDeleteTopic,
+)
+from barnabas.protocol.messages.offset_fetch import OffsetFetchGroup
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitTopic,
+)
+from tests.effort import examples
+
+# Few names, one of them nearly always: what is interesting happens where events meet.
+GROUPS = st.sampled_from(["g", "g", "g", "h"])
+TOPICS = st.sampled_from(["t", "t", "u"])
+PARTITIONS = st.lists(st.integers(0, 1), min_size=1, max_size=3)  # the same one twice, too
+PRODUCERS = st.sampled_from([1, 1, 2])
+RETENTION_MS = 100
+Place = tuple[str, int]
+
+
+class Entry(NamedTuple):
+    """What the log holds at one offset: a record, or the marker that ends a transaction."""
+
+    offset: int
+    record: KeyValue | None
+    producer_id: int
+    is_commit: bool = False
+
+
+def replayed(log: list[Entry]) -> Offsets:
+    """The state of a coordinator that has just taken the partition."""
+    offsets = Offsets()
+    for entry in log:
+        if entry.record is None:
+            offsets.end_transaction(entry.producer_id, entry.is_commit)
+        else:
+            key, value = decoded(entry.record)
+            offsets.apply(key, value, entry.offset, entry.producer_id)
+    return offsets
+
+
+def decoded(record: KeyValue) -> tuple[OffsetCommitKey, OffsetCommitValue | None]:
+    found = decode_group_record(*record)
+    assert isinstance(found.key, OffsetCommitKey)
+    assert found.value is None or isinstance(found.value, OffsetCommitValue)
+    return found.key, found.value
+
+
+def outcomes(log: list[Entry]) -> dict[int, bool | None]:
+    """For each record, by offset: whether its transaction was committed; None: it is open."""
+    found: dict[int, bool | None] = {}
+    for entry in log:
+        if entry.record is not None:
+            found[entry.offset] = True if entry.producer_id == NO_PRODUCER_ID else None
+            continue
+        for before in log:
+            mine = before.producer_id == entry.producer_id and before.offset < entry.offset
+            if mine and found.get(before.offset, True) is None:
+                found[before.offset] = entry.is_commit
+    return found
+
+
+def compacted(log: list[Entry], *, with_tombstones: bool) -> list[Entry]:
+    """As the cleaner leaves it: below the first open transaction, the last record of each key.
+
+    Records of aborted transactions go first of all. Markers stay; that they go when nothing of
+    their transaction is left, changes nothing.
+    """
+    is_committed = outcomes(log)
+    open_ = [offset for offset, outcome in is_committed.items() if outcome is None]
+    end = min(open_, default=len(log))
+    last = {
+        entry.record.key: entry.offset
+        for entry in log
+        if entry.record is not None and entry.offset < end and is_committed[entry.offset]
+    }
+    return [
+        entry
+        for entry in log
+        if entry.record is None
+        or entry.offset >= end
+        or (
+            last.get(entry.record.key) == entry.offset
+            and (with_tombstones or entry.record.value is not None)
+        )
+    ]
+
+
+class Shard(RuleBasedStateMachine):
+    """Two groups that share topics, two transactional producers, and a clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offsets = Offsets()
+        self.log: list[Entry] = []
+        self.now_ms = 1_000_000
+
+    def carry_out(self, decision: Decision) -> None:
+        producer_id = NO_PRODUCER_ID if decision.batch is None else decision.batch.producer_id
+        for key, value in decision.records:
+            assert isinstance(key, OffsetCommitKey)
+            assert value is None or isinstance(value, OffsetCommitValue)
+            offset = len(self.log)
+            self.log.append(Entry(offset, encode_record(key, value), producer_id))
+            self.offsets.apply(key, value, offset, producer_id)
+
+    # --- what clients do -------------------------------------------------------------------------
+
+    @rule(
+        group=GROUPS,
+        topic=TOPICS,
+        numbers=PARTITIONS,
+        retention_ms=st.sampled_from([-1, -1, 30]),
+        is_refused=st.sampled_from([False, False, False, True]),
+    )
+    def commit(
+        self, group: str, topic: str, numbers: list[int], retention_ms: int, is_refused: bool
+    ) -> None:
+        request = OffsetCommitRequest(
+            group_id=group,
+            retention_time_ms=retention_ms,
+            topics=[
+                OffsetCommitTopic(
+                    name=topic,
+                    partitions=[
+                        OffsetCommitPartition(
+                            partition_index=number, committed_offset=len(self.log)
+                        )
+                        for number in numbers
+                    ],
+                )
+            ],
+        )
+        decision = self.offsets.commit(0, request, self.now_ms, 10)
+        if not is_refused:  # else the log could not take it, and nothing has happened
+            self.carry_out(decision)
+
+    @rule(
+        group=GROUPS,
+        topic=TOPICS,
+        numbers=PARTITIONS,
+        producer_id=PRODUCERS,
+        plain=st.sampled_from(["none", "before", "after", "after"]),
+    )
+    def commit_transactional(
+        self, group: str, topic: str, numbers: list[int], producer_id: int, plain: str
+    ) -> None:
+        """Perhaps with a plain commit that crosses it."""
+        if plain == "before":
+            self.commit(group, topic, numbers, -1, False)
+        request = TxnOffsetCommitRequest(
+            transactional_id="tx",
+            group_id=group,
+            producer_id=producer_id,
+            topics=[
+                TxnOffsetCommitTopic(
+                    name=topic,
+                    partitions=[
+                        TxnOffsetCommitPartition(
+                            partition_index=number, committed_offset=len(self.log)
+                        )
+                        for number in numbers
+                    ],
+                )
+            ],
+        )
+        self.carry_out(self.offsets.commit_transactional(0, request, self.now_ms, 10))
+        if plain == "after":
+            self.commit(group, topic, numbers, -1, False)
+
+    @rule(producer_id=PRODUCERS, is_commit=st.sampled_from([True, True, False]))
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """Also where the producer has none: markers are written again after a crash."""
+        self.log.append(Entry(len(self.log), None, producer_id, is_commit))
+        self.offsets.end_transaction(producer_id, is_commit)
+
+    @rule(group=GROUPS, topic=TOPICS, numbers=PARTITIONS, subscribed=st.sampled_from(["", "u"]))
+    def delete(self, group: str, topic: str, numbers: list[int], subscribed: str) -> None:
+        partitions = [OffsetDeletePartition(partition_index=number) for number in numbers]
+        request = OffsetDeleteRequest(
+            group_id=group, topics=[OffsetDeleteTopic(name=topic, partitions=partitions)]
+        )
+        kept = self.told(group)
+        self.carry_out(self.offsets.delete(0, request, {subscribed}))
+        gone = {(topic, number) for number in numbers} if topic != subscribed else set()
+        assert self.told(group) == {one: kept[one] for one in kept if one not in gone}
+        left = self.offsets.groups.get(group, GroupOffsets({}, {}))
+        assert gone.isdisjoint(left.places()), "what is pending is forgotten, too"
+
+    # --- what the broker does --------------------------------------------------------------------
+
+    @rule(group=GROUPS)
+    def delete_group(self, group: str) -> None:
+        self.forget(self.offsets.tombstones(group))
+        assert group not in self.offsets.groups
+
+    @rule(topic=TOPICS)
+    def delete_topic(self, topic: str) -> None:
+        for records in self.offsets.tombstones_of_topics({topic}).values():
+            self.forget(records)
+        assert all(
+            place[0] != topic for group in self.offsets.groups.values() for place in group.places()
+        )
+
+    @rule(group=GROUPS, is_empty=st.booleans(), passed_ms=st.integers(0, 120))
+    def expire(self, group: str, is_empty: bool, passed_ms: int) -> None:
+        self.now_ms += passed_ms
+        since_ms = self.now_ms - passed_ms if is_empty else None
+        records = self.offsets.expired(group, self.now_ms, RETENTION_MS, since_ms, {"u"})
+        self.forget(records)
+        for place, stored in self.offsets.groups.get(group, GroupOffsets({}, {})).committed.items():
+            one = Committed(*stored)
+            assert (
+                place[0] == "u"
+                or any(place in pending for pending in self.offsets.groups[group].pending.values())
+                or one.expire_timestamp_ms > self.now_ms
+                or (one.expire_timestamp_ms == -1 and passed_ms < RETENTION_MS)
+            )
+
+    def forget(self, records: tuple[StateRecord, ...]) -> None:
+        keys = [encode_record(*record) for record in records]
+        assert len(set(keys)) == len(keys), "one tombstone a partition"
+        self.carry_out(Decision(records))
+
+    @precondition(lambda self: self.log)
+    @rule()
+    def crash(self) -> None:
+        """Go on with what the log says."""
+        self.offsets = replayed(self.log)
+
+    @precondition(lambda self: self.log)
+    @rule(with_tombstones=st.booleans())
+    def crash_after_compaction(self, with_tombstones: bool) -> None:
+        self.offsets = replayed(compacted(self.log, with_tombstones=with_tombstones))
+
+    # --- what must hold --------------------------------------------------------------------------
+
+    def told(self, group: str, *, require_stable: bool = False) -> dict[Place, tuple[int, int]]:
+        wanted = OffsetFetchGroup(group_id=group, topics=None)
+        answer = self.offsets.fetch(wanted, require_stable=require_stable)
+        return {
+            (topic.name, one.partition_index): (one.committed_offset, one.error_code)
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+
+    @invariant()
+    def the_log_read_again_is_the_state(self) -> None:
+        again = replayed(self.log)
+        assert again.groups == self.offsets.groups
+        assert again._open == self.offsets._open
+
+    @invariant()
+    def the_compacted_log_is_the_state_too(self) -> None:
+        for with_tombstones in (True, False):
+            again = replayed(compacted(self.log, with_tombstones=with_tombstones))
+            assert again.groups == self.offsets.groups
+
+    @invariant()
+    def the_state_is_what_the_log_says(self) -> None:
+        """Each key's last record that counts; and where a later one may count, it is unstable."""
+        is_committed = outcomes(self.log)
+        last: dict[tuple[str, Place], int | None] = {}
+        pending: dict[tuple[str, Place], set[int]] = {}
+        for entry in self.log:
+            if entry.record is None:
+                continue
+            key, value = decoded(entry.record)
+            name = (key.group, (key.topic, key.partition))
+            outcome = is_committed[entry.offset]
+            if outcome:
+                last[name] = None if value is None else value.offset
+            if value is None:
+                pending.pop(name, None)
+            elif outcome is None:
+                pending.setdefault(name, set()).add(entry.producer_id)
+        for group in ("g", "h"):
+            said = {
+                name[1]: offset
+                for name, offset in last.items()
+                if name[0] == group and offset is not None
+            }
+            assert {place: told[0] for place, told in self.told(group).items()} == said
+            assert self.told(group, require_stable=True) == {
+                place: (-1, UnstableOffsetCommit.code) if (group, place) in pending else (offset, 0)
+                for place, offset in said.items()
+            }
+            unsure = {place for name, place in pending if name == group}
+            assert self.offsets.count(group) == len(said.keys() | unsure)
+
+
+TestShard = Shard.TestCase
+TestShard.settings = settings(max_examples=examples(150), stateful_step_count=30)

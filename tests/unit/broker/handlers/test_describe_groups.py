@@ -1,0 +1,68 @@
+"""DescribeGroups on the wire: every version, groups that are not there, and rebalances told."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas import Broker
+from barnabas.errors import CoordinatorLoadInProgress, GroupAuthorizationFailed
+from barnabas.protocol.api import DESCRIBE_GROUPS
+from tests.raw_client import RawClient
+from tests.unit.broker.handlers.group_calls import (
+    allowing,
+    describe,
+    join,
+    leave,
+    loading,
+    settle,
+    sync,
+)
+
+NOT_TOLD = -(1 << 31)
+
+
+@pytest.mark.parametrize("version", range(DESCRIBE_GROUPS.max_version + 1))
+def test_every_version(member: RawClient, group: str, version: int) -> None:
+    joined = join(member, group, group_instance_id="one")
+    told = describe(member, group, version=version)
+    assert (told.group_state, told.protocol_data) == ("CompletingRebalance", "")
+    assert told.members[0].member_metadata == told.members[0].member_assignment == b""
+    sync(member, group, joined, {joined.member_id: b"all"}, group_instance_id="one")
+    told = describe(member, group, version=version)
+    assert (told.error_code, told.group_state) == (0, "Stable")
+    assert (told.protocol_type, told.protocol_data) == ("consumer", "range")
+    (one,) = told.members
+    assert (one.member_id, one.member_assignment) == (joined.member_id, b"all")
+    assert one.member_metadata and one.group_instance_id == ("one" if version >= 4 else None)
+    assert told.authorized_operations == NOT_TOLD and told.events == []
+
+
+def test_what_is_not_there_is_dead(member: RawClient, group: str) -> None:
+    told = describe(member, group, "")
+    assert (told.error_code, told.group_state, told.members) == (0, "Dead", [])
+
+
+def test_operations_are_told_on_request(member: RawClient, group: str) -> None:
+    """KIP-430: the very number that a real broker without an authorizer tells."""
+    assert describe(member, group, include_authorized_operations=True).authorized_operations == 328
+
+
+def test_rebalances_are_told_on_request(member: RawClient, group: str) -> None:
+    joined = settle(member, group)
+    leave(member, group, joined.member_id)
+    joined, left = describe(member, group, include_events=True).events
+    assert (joined.generation_id, joined.member_count, joined.is_harmless) == (1, 1, True)
+    assert (left.generation_id, left.member_count, left.is_harmless) == (2, 0, False)
+    assert left.ended_at_ms >= joined.ended_at_ms > 1_600_000_000_000
+    assert left.duration_ms >= 0
+    assert joined.story.startswith(f"group {group}: generation 0 -> 1 in ")
+    assert " (/127.0.0.1) left; " in left.story
+
+
+def test_refusals(group_node: Broker, member: RawClient, group: str) -> None:
+    with allowing(group_node, "another"):
+        told = describe(member, group, "another", include_authorized_operations=True)
+    assert (told.error_code, told.group_state) == (GroupAuthorizationFailed.code, "")
+    assert told.authorized_operations == NOT_TOLD
+    with loading(group_node, group):
+        assert describe(member, group).error_code == CoordinatorLoadInProgress.code

@@ -1,0 +1,178 @@
+"""Fetch of what is not in the page cache: a thread reads the disk, and nobody else waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas import Broker
+from barnabas.errors import KafkaStorageError
+from barnabas.protocol.api import FETCH, METADATA, PRODUCE
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.storage.files import OsFile
+from tests.raw_client import RawClient, batch
+from tests.unit.broker.conftest import create
+from tests.unit.broker.handlers.test_fetch import only, request, values
+from tests.unit.broker.handlers.test_produce import request as produce_request
+
+_PATIENCE_S = 10.0
+
+
+class ColdFile(OsFile):
+    """A file on a disk that is slow, or broken."""
+
+    __slots__ = ("failure", "may_go_on", "probe_failure", "warmed", "warming")
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        self.warmed: list[tuple[int, int]] = []
+        self.warming = threading.Event()
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+        self.failure: OSError | None = None
+        self.probe_failure: OSError | None = None
+
+    def is_cached(self, position: int, size: int) -> bool:
+        if self.probe_failure is not None:
+            raise self.probe_failure
+        return (position, size) in self.warmed
+
+    def warm(self, position: int, size: int) -> None:
+        assert threading.current_thread().name != "barnabas-broker", "the loop would stand still"
+        self.warming.set()
+        assert self.may_go_on.wait(_PATIENCE_S)
+        if self.failure is not None:
+            raise self.failure
+        super().warm(position, size)
+        self.warmed.append((position, size))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Broker]:
+    """With a second log directory, to live on when the first one fails."""
+    log_dirs = f"{tmp_path / 'a'},{tmp_path / 'b'}"
+    with Broker(config={"log.dirs": log_dirs}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def cold(node: Broker, client: RawClient) -> Iterator[ColdFile]:
+    """The log of the topic `t`, which has one batch."""
+    create(client, "t")
+    client.call(PRODUCE, 9, produce_request("t", {0: batch(b"from the disk")}))
+
+    def replace() -> ColdFile:
+        segment = log_of(node).segments[-1]
+        segment._file = ColdFile(os.dup(segment.open_file().fileno()))
+        return segment._file
+
+    file = on_loop(node, replace)
+    yield file
+    file.may_go_on.set()
+
+
+def log_of(node: Broker) -> Any:
+    assert node._server is not None
+    return node._server.node.replicas.leader_of(("t", 0)).log
+
+
+def on_loop(node: Broker, action: Callable[[], Any]) -> Any:
+    """On the broker's own loop, between two requests."""
+
+    async def run() -> Any:
+        return action()
+
+    assert node._loop is not None
+    return asyncio.run_coroutine_threadsafe(run(), node._loop).result(_PATIENCE_S)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    ends_at = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < ends_at, "it did not happen in time"
+        time.sleep(0.005)
+
+
+def test_cold_bytes_are_read_by_a_thread_first(client: RawClient, cold: ColdFile) -> None:
+    answer = only(client.call(FETCH, 11, request("t")))
+    assert values(answer) == [b"from the disk"]
+    assert cold.warmed == [(0, len(batch(b"from the disk")))]
+    client.call(FETCH, 11, request("t"))
+    assert len(cold.warmed) == 1, "warm bytes are sent at once"
+
+
+def test_nobody_waits_for_another_ones_disk(
+    node: Broker, client: RawClient, cold: ColdFile
+) -> None:
+    cold.may_go_on.clear()
+    client.send(FETCH, 11, request("t"))
+    assert cold.warming.wait(_PATIENCE_S)
+    with RawClient(node.bootstrap_servers) as other:
+        assert other.call(METADATA, 9, MetadataRequest(topics=[])).brokers
+        sent = produce_request("t", {0: batch(b"meanwhile")})
+        assert other.call(PRODUCE, 9, sent).responses[0].partition_responses[0].error_code == 0
+    cold.may_go_on.set()
+    assert values(only(client.receive(FETCH, 11)[1])) == [b"from the disk"]
+
+
+def test_st_10_a_disk_that_fails_meanwhile_is_told(
+    node: Broker, client: RawClient, cold: ColdFile
+) -> None:
+    log = log_of(node)
+    cold.failure = OSError(errno.EIO, "Input/output error")
+    answer = only(client.call(FETCH, 11, request("t")))
+    assert (answer.error_code, bytes(answer.records)) == (KafkaStorageError.code, b"")
+    assert log.is_failed, "the directory went offline with it"
+    again = only(client.call(FETCH, 11, request("t")))
+    assert again.error_code == KafkaStorageError.code
+    wait_until(lambda: cold._holders == 0)
+
+
+def test_too_many_open_files_are_no_fault_of_the_disk(
+    node: Broker, client: RawClient, cold: ColdFile
+) -> None:
+    cold.failure = OSError(errno.EMFILE, "Too many open files")
+    assert only(client.call(FETCH, 11, request("t"))).error_code == KafkaStorageError.code
+    cold.failure = None
+    assert values(only(client.call(FETCH, 11, request("t")))) == [b"from the disk"]
+    assert not log_of(node).is_failed
+
+
+def test_what_cannot_even_be_asked_about_is_left_to_the_thread(
+    client: RawClient, cold: ColdFile
+) -> None:
+    cold.probe_failure = OSError(errno.EIO, "Input/output error")
+    assert values(only(client.call(FETCH, 11, request("t")))) == [b"from the disk"]
+    assert cold.warmed, "the thread was asked, and the disk did not fail it"
+
+
+@pytest.mark.parametrize("failure", [None, OSError(errno.EIO, "Input/output error")])
+def test_a_reader_that_leaves_does_not_close_the_file_under_the_thread(
+    node: Broker,
+    cold: ColdFile,
+    failure: OSError | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A closed descriptor's number is soon another file's."""
+    held = cold._holders
+    cold.may_go_on.clear()
+    cold.failure = failure
+    with RawClient(node.bootstrap_servers) as leaving:
+        leaving.send(FETCH, 11, request("t"))
+        assert cold.warming.wait(_PATIENCE_S)
+    assert node._server is not None
+    router = node._server._routers[0]
+    wait_until(lambda: len(router._channels) <= 1)
+    on_loop(node, lambda: None)
+    assert cold._holders == held + 1, "the thread's"
+    cold.may_go_on.set()
+    wait_until(lambda: cold._holders == held)
+    assert "never retrieved" not in caplog.text

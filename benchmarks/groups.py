@@ -90,7 +90,8 @@ def measure(members: int, parts: list[str]) -> list[Figure]:
 
 
 def _heartbeats(directory: Path, members: int) -> list[Figure]:
-    with broker_process(directory) as broker:
+    # Nobody comes too late for the first rebalance, however slow the client is.
+    with broker_process(directory, "group.initial.rebalance.delay.ms=10000") as broker:
         assert broker.process is not None
         cores, late_ms = asyncio.run(_run_heartbeats(broker.process.pid, broker.port, members))
         megabytes = resident_bytes(broker.process.pid) / 1e6

@@ -169,6 +169,9 @@ class Connection(asyncio.BufferedProtocol):
         self._hand_over()
 
     def eof_received(self) -> bool:
+        # The loop asked for a buffer to read the end into. Connections that all end in one turn of
+        # the loop would each keep theirs until the next.
+        self._give_back_buffer()
         return False
 
     def pause_reading(self) -> None:
@@ -208,8 +211,12 @@ class Connection(asyncio.BufferedProtocol):
             self._processing = False
             if self._gathered and not self._closing:
                 self._send_gathered()
+        self._give_back_buffer()
+
+    def _give_back_buffer(self) -> None:
+        """Unless there is something in it that is not a frame yet."""
         if self._start == self._end and self._buffer is not None:
-            # Given back even if a frame of it is still referred to: the views keep it alive.
+            # Even if a frame of it is still referred to: the views keep it alive.
             self._memory.give(self._buffer)
             self._buffer = None
             self._start = self._end = 0

@@ -6,8 +6,9 @@ import asyncio
 import os
 import socket
 import struct
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -430,3 +431,26 @@ def test_large_frames_wait_for_memory_and_all_arrive(run) -> None:
 
     run(scenario())
     assert got == [600_000, 600_000]
+
+
+def test_connections_that_all_end_at_once_cost_one_buffer(run) -> None:
+    """Ten thousand members whose network is cut must not take 2.6 GB to say goodbye."""
+
+    async def scenario() -> int:
+        memory = MemoryPool()
+        async with AsyncExitStack() as stack:
+            pairs = [
+                await stack.enter_async_context(served(lambda *_: None, memory=memory))
+                for _ in range(100)
+            ]
+            await asyncio.sleep(0)
+            tracemalloc.start()
+            for client, _ in pairs:
+                client.close()
+            for _, peer in pairs:
+                await asyncio.wait_for(peer.closed, 5)
+            peak_bytes = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            return peak_bytes
+
+    assert run(scenario()) < 4 * 1024 * 1024

@@ -37,7 +37,7 @@ class Member:
 
     def __init__(self, command: list[str], log: Path, *, tells_values: bool = False) -> None:
         self._log = log.open("wb")
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self._log, text=True
         )
         self._tells_values = tells_values
@@ -46,20 +46,20 @@ class Member:
         self._reading.start()
 
     def _follow(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
             self.read.append(line.strip() if self._tells_values else line.split()[-1])
 
     def kill(self) -> None:
-        self._process.kill()
+        self.process.kill()
         self._end()
 
     def leave(self) -> None:
-        self._process.terminate()
+        self.process.terminate()
         self._end()
 
     def _end(self) -> None:
-        self._process.wait(30)
+        self.process.wait(30)
         self._reading.join(30)
         self._log.close()
 
@@ -70,8 +70,8 @@ class Stage:
     def __init__(self, servers: str, directory: Path) -> None:
         self.servers = servers
         self._directory = directory
-        self._members: list[Member] = []
-        self._stopping = threading.Event()
+        self.members: list[Member] = []
+        self.stopping = threading.Event()
         self._sent = 0
         self._producing = threading.Thread(target=self._produce)
         self._producing.start()
@@ -79,7 +79,7 @@ class Stage:
     def member(self, client: str, instance_id: str | None = None) -> Member:
         command = [sys.executable, "-m", "tests.conformance.group_member"]
         command += [client, self.servers, GROUP, TOPIC, *([instance_id] if instance_id else [])]
-        return self._begin(command, tells_values=False)
+        return self.begin(command, tells_values=False)
 
     def java_member(self) -> Member:
         properties = self._directory / "consumer.properties"
@@ -90,16 +90,16 @@ class Stage:
         command = [str(require_java()), "-cp", f"{require_kafka_jars()}/*", JAVA_TOOL]
         command += ["--bootstrap-server", self.servers, "--topic", TOPIC, "--group", GROUP]
         command += ["--consumer.config", str(properties)]
-        return self._begin(command, tells_values=True)
+        return self.begin(command, tells_values=True)
 
-    def _begin(self, command: list[str], *, tells_values: bool) -> Member:
-        log = self._directory / f"member-{len(self._members)}.log"
-        self._members.append(Member(command, log, tells_values=tells_values))
-        return self._members[-1]
+    def begin(self, command: list[str], *, tells_values: bool) -> Member:
+        log = self._directory / f"member-{len(self.members)}.log"
+        self.members.append(Member(command, log, tells_values=tells_values))
+        return self.members[-1]
 
     def _produce(self) -> None:
         producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
-        while not self._stopping.wait(0.01):
+        while not self.stopping.wait(0.01):
             producer.produce(TOPIC, str(self._sent), partition=self._sent % PARTITIONS)
             self._sent += 1
         assert producer.flush(30) == 0
@@ -139,18 +139,18 @@ class Stage:
         wait_until(lambda: wanted <= self.seen(), SETTLED_S)
 
     def seen(self) -> set[str]:
-        return {value for member in self._members for value in list(member.read)}
+        return {value for member in self.members for value in list(member.read)}
 
     def end(self) -> tuple[int, int]:
         """How many records were sent, and how many readings there were of them."""
-        self._stopping.set()
+        self.stopping.set()
         self._producing.join(60)
         try:
             self.progresses()
         finally:
-            for member in self._members:
+            for member in self.members:
                 member.kill()
-        return self._sent, sum(len(member.read) for member in self._members)
+        return self._sent, sum(len(member.read) for member in self.members)
 
 
 @contextmanager
@@ -161,8 +161,8 @@ def staged(servers: str, directory: Path) -> Iterator[Stage]:
     try:
         yield stage
     except BaseException:
-        stage._stopping.set()
-        for member in stage._members:
+        stage.stopping.set()
+        for member in stage.members:
             member.kill()
         raise
 

@@ -18,12 +18,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka import Producer
 
 import barnabas
 from barnabas.broker.embedded import Broker
 from tests import foreign
 from tests.conformance import confluent_client
-from tests.conformance.clients import CODECS, EARLIEST, Change, Resource, Sent
+from tests.conformance.clients import (
+    CODECS,
+    EARLIEST,
+    TIMEOUT_SECONDS,
+    Change,
+    Resource,
+    Sent,
+)
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -229,6 +237,52 @@ def test_a_real_kafkas_log(both: Both, tmp_path: Path, topic: str) -> None:
     stream = both.read(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger=half, **options)
     assert stream == batch
     both.read(**options, **{"kafka.isolation.level": "read_committed"})
+
+
+@pytest.mark.parametrize("ends_with", ["commit", "abort", "nothing"])
+def test_pr_7_committed_records_of_transactions(both: Both, tmp_path: Path, ends_with: str) -> None:
+    """Aborted ones are passed over, at the end of the log, too; an open one ends what is read."""
+    topic = f"transactions-{ends_with}"
+    confluent_client.create_topic(both.broker.bootstrap_servers, topic, 2, {})
+    committed, opened = transact(both.broker.bootstrap_servers, topic, ends_with)
+    for level, expected in (
+        ("read_committed", committed),
+        ("read_uncommitted", list(range(len(rounds(ends_with)) * 4))),
+    ):
+        options: dict[str, object] = {"subscribe": topic, "kafka.isolation.level": level}
+        options["startingOffsets"] = "earliest"
+        batch = both.read(**options)
+        assert sorted(int(bytes.fromhex(row["value"])) for row in batch) == expected
+        assert both.read(tmp_path / level, **options, maxOffsetsPerTrigger=7) == batch
+        assert both.read(**options, minPartitions=6) == batch
+    del opened
+    print(
+        f"{len(committed)} records of committed transactions, read alike by Spark with both sources"
+    )
+
+
+def rounds(ends_with: str) -> list[str]:
+    """How each of the transactions ends."""
+    return [*(["commit", "abort", "abort", "commit", "commit", "abort"] * 3), "commit", ends_with]
+
+
+def transact(servers: str, topic: str, ends_with: str) -> tuple[list[int], Producer]:
+    """Two records into each partition by each transaction; what was committed, and the producer."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": topic, "log_level": 0})
+    producer.init_transactions(TIMEOUT_SECONDS)
+    committed = []
+    for turn, ending in enumerate(rounds(ends_with)):
+        numbers = range(4 * turn, 4 * turn + 4)
+        producer.begin_transaction()
+        for number in numbers:
+            producer.produce(topic, b"%d" % number, partition=number % 2)
+        assert producer.flush(TIMEOUT_SECONDS) == 0
+        if ending == "commit":
+            producer.commit_transaction(TIMEOUT_SECONDS)
+            committed += numbers
+        elif ending == "abort":
+            producer.abort_transaction(TIMEOUT_SECONDS)
+    return committed, producer
 
 
 def test_ranges_that_begin_and_end_in_gaps(both: Both) -> None:

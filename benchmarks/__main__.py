@@ -5,7 +5,8 @@
 `off` is how far a figure is from its goal: 1 just reached it, 2 is twice off. What is compared with
 a bare server, or with another way to do it, has that in `other` and the ratio behind it. Each part
 can be run alone and has more to say: `python -m benchmarks.pipelined`, `.workloads`, `.startup`,
-`.recovery`, `.disk`; `python -m benchmarks.kafka` puts a real Kafka beside the workloads.
+`.recovery`, `.disk`, `.groups`, `.transactions`, `.compaction`; `python -m benchmarks.kafka` puts a
+real Kafka beside the workloads.
 """
 
 from __future__ import annotations
@@ -17,9 +18,20 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import disk, pipelined, recovery, startup, workloads
+from benchmarks import (
+    compaction,
+    disk,
+    groups,
+    pipelined,
+    recovery,
+    startup,
+    transactions,
+    workloads,
+)
 from benchmarks.figures import Figure, show, write_json
 from benchmarks.warm_memory import WarmMemory
+
+COMPACTED_MEGABYTES = 200
 
 
 def main() -> None:
@@ -47,6 +59,9 @@ def measure(share: float, memory: WarmMemory) -> list[Figure]:
         ("recovery", lambda: recovery.measure(max(1, int(512 * share)))),
         ("disk", lambda: disk.measure(max(1, int(128 * share)))),
         ("pipelined", lambda: pipelined.measure(list(pipelined.CASES), 2 * share, memory)),
+        ("groups", lambda: groups.measure(int(groups.MEMBERS * share))),
+        ("transactions", lambda: transactions.measure(seconds=transactions.SECONDS * share)),
+        ("compaction", lambda: compaction.measure(max(4, int(COMPACTED_MEGABYTES * share)))),
         ("clients", lambda: workloads.measure_alone(share, memory)),
     ]
     for name, part in parts:

@@ -145,7 +145,9 @@ def latencies(volume: int) -> tuple[list[float], list[float]]:
     """Of produce requests in ms, sorted: of an idle broker, and of one that cleans."""
     with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory:
         broker = BrokerProcess(
-            Path(directory), "log.cleaner.backoff.ms=100", "log.segment.bytes=16000000"
+            Path(directory),
+            "log.cleaner.backoff.ms=100",
+            f"log.segment.bytes={min(16_000_000, volume // 4)}",
         )
         broker.start()
         try:

@@ -13,7 +13,7 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -72,18 +72,19 @@ def main() -> None:
     parser.add_argument("--only", choices=_PARTS, action="append", help="repeatable")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
-    figures = measure(options.members, options.only or list(_PARTS))
+    figures = measure(options.members, options.only or ())
     show("Groups", figures)
     if options.json:
         write_json(options.json, figures)
 
 
-def measure(members: int, parts: list[str]) -> list[Figure]:
-    """The figures of these parts, with that many members (a share of the records in `load`)."""
+def measure(members: int = MEMBERS, parts: Sequence[str] = ()) -> list[Figure]:
+    """The figures of these parts, or of all, with that many members (a share of the records in
+    `load`)."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     figures = []
-    for part in parts:
+    for part in parts or _PARTS:
         with tempfile.TemporaryDirectory() as directory:
             figures += _PARTS[part](Path(directory), members)
     return figures
@@ -91,7 +92,8 @@ def measure(members: int, parts: list[str]) -> list[Figure]:
 
 def _heartbeats(directory: Path, members: int) -> list[Figure]:
     # Nobody comes too late for the first rebalance, however slow the client is.
-    with broker_process(directory, "group.initial.rebalance.delay.ms=10000") as broker:
+    delay_ms = min(10_000, members)
+    with broker_process(directory, f"group.initial.rebalance.delay.ms={delay_ms}") as broker:
         assert broker.process is not None
         cores, late_ms = asyncio.run(_run_heartbeats(broker.process.pid, broker.port, members))
         megabytes = resident_bytes(broker.process.pid) / 1e6
@@ -120,7 +122,7 @@ async def _run_heartbeats(pid: int, port: int, members: int) -> tuple[float, flo
     await asyncio.sleep(HEARTBEAT_SECONDS)
     took_ms.clear()
     before, began = cpu_seconds(pid), time.monotonic()
-    await asyncio.sleep(_MEASURED_SECONDS)
+    await asyncio.sleep(min(_MEASURED_SECONDS, members / 100))
     cores = (cpu_seconds(pid) - before) / (time.monotonic() - began)
     for task in beating:
         task.cancel()

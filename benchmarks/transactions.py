@@ -73,10 +73,12 @@ def measure(
 ) -> list[Figure]:
     with tempfile.TemporaryDirectory() as directory:
         with brokers.barnabas(Path(directory) / "barnabas") as broker:
+            create_topic(broker.servers, TOPIC, 1)
             rate, cpu_us = _run(broker, producers, seconds)
         other: tuple[float, float] | tuple[None, None] = (None, None)
         if beside_kafka:
             with brokers.kafka(Path(directory) / "kafka") as broker:
+                create_topic(broker.servers, TOPIC, 1)
                 _run(broker, producers, seconds)  # a JVM compiles first
                 other = _run(broker, producers, seconds)
     what = f"transactions, {producers} producers, one partition"
@@ -87,7 +89,6 @@ def measure(
 
 
 def _run(broker: brokers.Broker, producers: int, seconds: float) -> tuple[float, float]:
-    create_topic(broker.servers, TOPIC, 1)
     port = int(broker.servers.rpartition(":")[2])
     return asyncio.run(_transact(port, broker.pid, producers, seconds))
 

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import disk, figures, pipelined, recovery, startup, workloads
+from benchmarks import (
+    compaction,
+    disk,
+    figures,
+    groups,
+    pipelined,
+    recovery,
+    startup,
+    transactions,
+    workloads,
+)
 from benchmarks.figures import Figure
 from benchmarks.warm_memory import WarmMemory
 
@@ -29,10 +39,25 @@ def workload_figures() -> list[Figure]:
         (lambda: startup.measure(1, 20, 20), ("ready", "idle partition", "idle connection")),
         (lambda: recovery.measure(1), ("recovery, 16 KiB batches",)),
         (lambda: disk.measure(1), ("sequential, random", "sendfile, read + send: CPU")),
+        (
+            lambda: groups.measure(100),
+            ("100 members, a heartbeat each 3 s: broker", "OffsetCommit, pipelined", "a join of"),
+        ),
+        (lambda: transactions.measure(2, 0.1), ("transactions, 2 producers, one partition",)),
+        (lambda: compaction.measure(4), ("compaction, four values a key", "produce while")),
         (pipelined_figures, ("100B pipelined, rate", "16K pipelined, of bare", "fetch of 1 MiB")),
         (workload_figures, ("produce 1 KB lz4", "consume 100 B", "end to end at 10,000/s, p99")),
     ],
-    ids=["startup", "recovery", "disk", "pipelined", "workloads"],
+    ids=[
+        "startup",
+        "recovery",
+        "disk",
+        "groups",
+        "transactions",
+        "compaction",
+        "pipelined",
+        "workloads",
+    ],
 )
 def test_it_runs(measure: Callable[[], list[Figure]], named: tuple[str, ...]) -> None:
     found = measure()

@@ -28,7 +28,14 @@ Ranges = list[list[int]]
 def theirs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where a broker listens that was started on a copy of Kafka's directory, as a user does it."""
     kafka = shared / "fixtures" / "kafka-3.9"
-    broker = BrokerProcess(tmp_path_factory.mktemp("theirs"), "log.retention.ms=-1")
+    # The records are from 2023, and so are the transactions that were left open.
+    broker = BrokerProcess(
+        tmp_path_factory.mktemp("theirs"),
+        "log.retention.ms=-1",
+        "offsets.retention.minutes=2147483647",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms=2147483647",
+        "transaction.remove.expired.transaction.cleanup.interval.ms=2147483647",
+    )
     with tarfile.open(kafka / "single" / "logs.tar.gz") as tar:
         tar.extractall(broker.data_dir.parent)
     (broker.data_dir.parent / "logs").rename(broker.data_dir)

@@ -52,8 +52,14 @@ from tests.raw_client import RawClient, batch
 
 pytestmark = pytest.mark.foreign
 
-# The records are from 2023: nothing may be thought too old to be kept.
-CONFIG = {"log.retention.ms": "-1"}
+# The records are from 2023: nothing may be thought too old to be kept, and no transaction that was
+# open then may be ended now.
+CONFIG = {
+    "log.retention.ms": "-1",
+    "offsets.retention.minutes": "2147483647",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2147483647",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "2147483647",
+}
 
 
 def take_over(fixtures: Path, logs: str, tree: str, directory: Path) -> tuple[Path, ImportSummary]:

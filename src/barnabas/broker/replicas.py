@@ -237,6 +237,8 @@ class Replicas:
         dirty = self._dirty[:]
         self._dirty.clear()
         for replica in dirty:
+            if self._replicas.get(replica.topic_partition) is not replica:
+                continue  # deleted since, or lost with its directory: nobody waits for it any more
             try:
                 replica.write_staged()
             except OSError as error:

@@ -248,8 +248,11 @@ class OsFiles:
         with os.scandir(path) as entries:
             found = []
             for entry in entries:
-                is_directory = entry.is_dir()
-                size = 0 if is_directory else entry.stat().st_size
+                try:
+                    is_directory = entry.is_dir()
+                    size = 0 if is_directory else entry.stat().st_size
+                except FileNotFoundError:
+                    continue  # a checkpoint's other name, which a thread has just given its own
                 found.append(Entry(entry.name, is_directory, size))
         return sorted(found)
 

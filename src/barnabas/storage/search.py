@@ -13,6 +13,9 @@ from barnabas.errors import CorruptData
 from barnabas.records.record import Record, records_of
 from barnabas.storage.segment import Located, Segment
 
+_INT64 = 2**64
+_LARGEST = 2**63 - 1
+
 
 class Found(NamedTuple):
     """A record that was searched for."""
@@ -47,9 +50,7 @@ def find_newest(segments: Sequence[Segment]) -> Found | None:
         if batch.header.max_timestamp >= timestamp_ms:
             for record in _records(newest, batch):
                 if record.timestamp >= timestamp_ms:
-                    return Found(
-                        record.offset, record.timestamp, batch.header.partition_leader_epoch
-                    )
+                    return _found(record, batch)
     return None
 
 
@@ -65,8 +66,15 @@ def _find_in(segment: Segment, timestamp_ms: int, start_offset: int) -> Found | 
             continue
         for record in _records(segment, batch):
             if record.timestamp >= timestamp_ms and record.offset >= start_offset:
-                return Found(record.offset, record.timestamp, batch.header.partition_leader_epoch)
+                return _found(record, batch)
     return None
+
+
+def _found(record: Record, batch: Located) -> Found:
+    timestamp = record.timestamp
+    if not -_LARGEST <= timestamp <= _LARGEST:  # of a producer that cannot count: wraps as Java's
+        timestamp = (timestamp + _LARGEST + 1) % _INT64 - _LARGEST - 1
+    return Found(record.offset, timestamp, batch.header.partition_leader_epoch)
 
 
 def _records(segment: Segment, batch: Located) -> list[Record]:

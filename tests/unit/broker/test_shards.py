@@ -421,6 +421,24 @@ def test_a_deleted_topic_leaves_no_shard(tmp_path: Path) -> None:
     run(test, tmp_path)
 
 
+def test_a_partition_deleted_before_it_was_written_hurts_nobody(tmp_path: Path) -> None:
+    """What a timer appends waits for the end of the loop's turn, in which anything may happen."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            node.lead(1, 1)
+            names = {partition_of(name, PARTITIONS): name for name in "abcdef"}
+            lost, kept = node.put(names[0], 1), node.put(names[1], 2)
+            gone = (TopicPartition(GROUP_TOPIC, 0),)
+            node.replicas.apply_stop_replica(StopReplica(0, 1, gone, delete=True))
+            node.replicas.write_staged()
+            assert (await node.answer(kept)).node_id == 2
+            assert (await node.answer(lost)).error_code == NotCoordinator.code
+
+    run(test, tmp_path)
+
+
 def test_a_long_replay_leaves_the_loop_to_others_gc_3(tmp_path: Path) -> None:
     """Ten thousand records are applied in many turns, and what is appended meanwhile is read."""
 

@@ -6,6 +6,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -247,3 +248,27 @@ def test_a_volume_says_how_much_room_it_has(files: OsFiles, tmp_path: Path) -> N
     files.write(tmp_path / "x", b"")
     os.utime(tmp_path / "x", ns=(0, 1_700_000_000_123_999_999))
     assert files.modified_ms(tmp_path / "x") == 1_700_000_000_123
+
+
+def test_a_directory_can_be_listed_while_a_thread_renames_in_it(
+    files: OsFiles, tmp_path: Path
+) -> None:
+    """As checkpoints are: written beside the old one and renamed over it."""
+    stopping = threading.Event()
+
+    def rename() -> None:
+        while not stopping.is_set():
+            (tmp_path / "checkpoint.tmp").write_bytes(b"")
+            (tmp_path / "checkpoint.tmp").rename(tmp_path / "checkpoint")
+
+    thread = threading.Thread(target=rename)
+    thread.start()
+    try:
+        for _ in range(3000):
+            assert {entry.name for entry in files.list(tmp_path)} <= {
+                "checkpoint",
+                "checkpoint.tmp",
+            }
+    finally:
+        stopping.set()
+        thread.join()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import CorruptData
+from barnabas.records.batch import HEADER_BYTES, read_header, seal
 from barnabas.records.compression import GZIP, compress
 from tests.unit.records.test_legacy import message
 from tests.unit.storage.disk import T0, append, batch, open_at
@@ -52,3 +53,15 @@ def test_a_log_that_lost_its_end_under_us_is_corrupt_data(tmp_path: Path) -> Non
     log.segments[0].open_file().truncate(400)
     with pytest.raises(CorruptData, match="ends inside the batch at 0"):
         log.offset_for_timestamp(T0, 1)
+
+
+def test_st_4_a_time_beyond_all_times_is_told_as_java_tells_it(tmp_path: Path) -> None:
+    """A record's time is its batch's and a difference, and a producer may send any two."""
+    log = open_at(tmp_path)
+    latest = 2**63 - 1
+    raw = batch(2, step_ms=10)
+    header = read_header(raw)._replace(base_timestamp=latest - 5, max_timestamp=latest)
+    append(log, bytearray(seal(header, raw[HEADER_BYTES:])))
+    found = log.offset_for_timestamp(latest - 4, 2)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (1, -(2**63) + 4)

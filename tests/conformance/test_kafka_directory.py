@@ -28,9 +28,11 @@ Ranges = list[list[int]]
 def theirs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where a broker listens that was started on a copy of Kafka's directory, as a user does it."""
     kafka = shared / "fixtures" / "kafka-3.9"
-    # The records are from 2023, and so are the transactions that were left open.
+    # The records are from 2023, and so are the transactions that were left open. What Kafka had
+    # compacted stays as it was.
     broker = BrokerProcess(
         tmp_path_factory.mktemp("theirs"),
+        "log.cleaner.enable=false",
         "log.retention.ms=-1",
         "offsets.retention.minutes=2147483647",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms=2147483647",

@@ -134,9 +134,15 @@ class _Joined(Staged):
 
     async def _later(self, outcomes: Sequence[object]) -> Message:
         messages = []
-        for outcome in outcomes:
-            message = outcome if isinstance(outcome, Message) else await _awaited(outcome)
-            messages.append(message)
+        try:
+            for outcome in outcomes:
+                message = outcome if isinstance(outcome, Message) else await _awaited(outcome)
+                messages.append(message)
+        finally:
+            # If the client has gone, nobody is going to await the rest of them.
+            for outcome in outcomes[len(messages) :]:
+                if isinstance(outcome, Coroutine):
+                    outcome.close()
         return self._join(messages)
 
 

@@ -372,7 +372,7 @@ class Transactions:
     def loaded(self, now_ms: int) -> Decision:
         """The replay is over: what is decided gets its markers again, for nobody knows which
         were written."""
-        self._abort_from_ms = now_ms
+        self._abort_from_ms = now_ms + self.config.abort_interval_ms
         self._forget_from_ms = now_ms + self.config.expiration_interval_ms
         decided = [self._transactions[name] for name in self._unmarked]
         return Decision(markers=tuple(self._markers(transaction) for transaction in decided))

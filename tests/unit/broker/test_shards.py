@@ -7,6 +7,7 @@ Logs, replicas and the loop are the broker's own.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -407,6 +408,27 @@ def test_several_shards_make_one_answer(tmp_path: Path) -> None:
             assert isinstance(again, FindCoordinatorResponse)
 
     run(test, tmp_path)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_client_that_goes_leaves_nothing_that_nobody_awaited(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            node.lead(1, 1)
+            names = {partition_of(name, PARTITIONS): name for name in "abcdef"}
+            both = joined([node.get(names[0]), node.get(names[1])], lambda each: each[0])
+            waiting = asyncio.create_task(node.answer(both))
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        gc.collect()
+
+    run(test, tmp_path)
+    assert not [each for each in recwarn if "never awaited" in str(each.message)]
 
 
 def test_a_deleted_topic_leaves_no_shard(tmp_path: Path) -> None:

@@ -355,6 +355,7 @@ def test_a_shorter_timeout_counts_from_its_own_transaction_on(
     driver.add(owner, 0)
     driver.end(owner, True)
     driver.write_markers()
+    driver.pass_time(driver.machine.config.abort_interval_ms)  # the first look after a load
     answer = driver.init(timeout_ms=100)
     driver.add((answer.producer_id, answer.producer_epoch), 0)
     driver.pass_time(101)
@@ -363,6 +364,7 @@ def test_a_shorter_timeout_counts_from_its_own_transaction_on(
 
 def test_looks_for_late_transactions_keep_their_distance() -> None:
     driver = Driver(TransactionConfig(abort_interval_ms=5_000))
+    driver.pass_time(5_000)  # the first look is as far from the load
     for name in ("a", "b"):
         answer = driver.init(name, timeout_ms=100 if name == "a" else 200)
         driver.add((answer.producer_id, 0), 0, name=name)

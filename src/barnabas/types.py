@@ -5,6 +5,7 @@ Nothing here knows a wire format or a file layout; offsets count records, positi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 
@@ -16,6 +17,15 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partition numbers by topic, as most messages have them; topics and numbers in the order
+    given."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return topics
 
 
 class SharedFile(Protocol):

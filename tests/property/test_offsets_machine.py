@@ -227,8 +227,8 @@ class Shard(RuleBasedStateMachine):
 
     @rule(topic=TOPICS)
     def delete_topic(self, topic: str) -> None:
-        for records in self.offsets.tombstones_of_topics({topic}).values():
-            self.forget(records)
+        for group in self.offsets.groups_with({topic}):
+            self.forget(self.offsets.tombstones(group, {topic}))
         assert all(
             place[0] != topic for group in self.offsets.groups.values() for place in group.places()
         )

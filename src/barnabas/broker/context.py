@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from barnabas.broker.authorization import (
@@ -15,6 +14,7 @@ from barnabas.broker.authorization import (
 )
 from barnabas.broker.coordinators import Coordinators
 from barnabas.broker.preparation import Preparer
+from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from barnabas.broker.dynamic_config import DynamicConfig
     from barnabas.broker.internal_topics import InternalTopics
     from barnabas.broker.producer_ids import ProducerIds
+    from barnabas.broker.replica import Replica
     from barnabas.broker.replicas import Replicas
     from barnabas.broker.shards import Shards
     from barnabas.clock import Clock, Random
@@ -32,15 +33,13 @@ if TYPE_CHECKING:
     from barnabas.coordinator.transactions import Transactions
     from barnabas.protocol.api import Api
     from barnabas.replication.fetch_session import FetchSessions
-
-_log = logging.getLogger(__name__)
+    from barnabas.types import TopicPartition
 
 
 class Node:
     """One broker's parts, as its handlers see them."""
 
     __slots__ = (
-        "_told",
         "authorizer",
         "auto_advertised",
         "broker_id",
@@ -81,7 +80,6 @@ class Node:
         self.producer_ids = producer_ids
         self.preparer = Preparer()
         self.coordinators = Coordinators(self)
-        self._told: set[str] = set()
         self.broker_id = config.int("broker.id")
         self.authorizer = AllowAll()
         # Listener names for which nobody configured an address to advertise.
@@ -97,11 +95,15 @@ class Node:
         """The transaction coordinator's partitions on this broker."""
         return self.coordinators.transactions
 
-    def tell_once(self, message: str, *arguments: object) -> None:
-        """Log a warning that would be the same each time, the first time only."""
-        if message not in self._told:
-            self._told.add(message)
-            _log.warning(message, *arguments)
+    def leader_of(self, name: TopicPartition) -> Replica:
+        """As `Replicas.leader_of`; a partition that lives elsewhere is no unknown one."""
+        try:
+            return self.replicas.leader_of(name)
+        except UnknownTopicOrPartition:
+            topic = self.image.topics.get(name.topic)
+            if topic is not None and name.partition in topic.partitions:
+                raise NotLeaderOrFollower(f"this broker does not host {name}") from None
+            raise
 
     def set_config(self, config: BrokerConfig) -> None:
         """A dynamic setting has changed: from now on this is the broker's configuration."""

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Ask = Callable[[int, int], Decision]
-"""From a ticket and the time in ms."""
-
 
 class Machine(Protocol):
     """What both coordinators' machines have (`Groups`, `Transactions`)."""
@@ -49,6 +46,10 @@ class Machine(Protocol):
 
 
 M = TypeVar("M", bound=Machine)
+
+
+Ask = Callable[[M, int, int], Decision]
+"""Of the machine, with the request's ticket and the time in ms."""
 
 
 class Surroundings(NamedTuple):
@@ -96,7 +97,7 @@ class Shard(Generic[M]):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
 
-    def ask(self, decide: Ask, fail: Fail) -> Outcome:
+    def ask(self, decide: Ask[M], fail: Fail) -> Outcome:
         """What the machine answers; `fail` makes this API's answer of an error."""
         around = self._around
         ticket = self._next_ticket
@@ -106,7 +107,7 @@ class Shard(Generic[M]):
             self._refuse_all(NotCoordinator("the partition of this coordinator has moved"))
         else:
             now_ms = around.clock.now_ms()
-            self._carry_out(decide(ticket, now_ms), now_ms)
+            self._carry_out(decide(self.machine, ticket, now_ms), now_ms)
         return asked.at_once() or asked
 
     def carry_out(self, decision: Decision) -> None:

@@ -14,8 +14,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic
 
+from barnabas.broker.asked import Fail
+from barnabas.broker.channel import Outcome
 from barnabas.broker.replica import Replica
-from barnabas.broker.shard import M, Shard, Surroundings
+from barnabas.broker.shard import Ask, M, Shard, Surroundings
 from barnabas.broker.shard_loading import Decode, replay
 from barnabas.coordinator.placing import partition_of
 from barnabas.errors import (
@@ -88,6 +90,14 @@ class Shards(Generic[M]):
         if any(replica.topic_partition.partition == partition for replica in self._loading):
             raise CoordinatorLoadInProgress(f"{name} is being loaded")
         raise NotCoordinator(f"this broker does not lead {name}")
+
+    def ask(self, key: str, decide: Ask[M], fail: Fail) -> Outcome:
+        """What the machine that keeps the key answers, or `fail` of why it cannot be asked."""
+        try:
+            shard = self.shard_of(key)
+        except KafkaError as error:
+            return fail(error)
+        return shard.ask(decide, fail)
 
     @property
     def loaded(self) -> list[Shard[M]]:

@@ -5,8 +5,8 @@ An offset is the one of the next record to read: the last processed one and one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from barnabas.client.coordinator import Coordinators
 from barnabas.errors import error_for_code
@@ -23,10 +23,31 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchTopic,
 )
-from barnabas.types import TopicPartition
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitPartition
+from barnabas.types import TopicPartition, by_topic
 
 _MANY_FROM = 8  # OffsetFetch asks for groups, not for a group (KIP-709)
 _STABLE_FROM = 7  # ... and can insist on offsets that no open transaction will change (KIP-447)
+
+P = TypeVar("P", OffsetCommitPartition, TxnOffsetCommitPartition)
+
+
+class AnsweredPartition(Protocol):
+    """What became of one partition of a request to the coordinator."""
+
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def error_code(self) -> int: ...
+
+
+class AnsweredTopic(Protocol):
+    """The same of a topic: the shape of OffsetCommit's, TxnOffsetCommit's, OffsetDelete's."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def partitions(self) -> Sequence[AnsweredPartition]: ...
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -59,12 +80,9 @@ async def fetch_committed(
     """
     topics: list[OffsetFetchTopic] | None = None
     if partitions is not None:
-        by_topic: dict[str, list[int]] = {}
-        for topic, partition in partitions:
-            by_topic.setdefault(topic, []).append(partition)
         topics = [
             OffsetFetchTopic(name=topic, partition_indexes=numbers)
-            for topic, numbers in by_topic.items()
+            for topic, numbers in by_topic(partitions).items()
         ]
     version = (await coordinators.channel(group_id)).version(OFFSET_FETCH)
     request = OffsetFetchRequest(require_stable=require_stable and version >= _STABLE_FROM)
@@ -96,39 +114,44 @@ async def commit_offsets(
 
     The coordinator takes or refuses each partition by itself: those without an error are committed.
     """
-    by_topic: dict[str, list[OffsetCommitPartition]] = {}
-    for (topic, partition), committed in offsets.items():
-        entry = OffsetCommitPartition(
-            partition_index=partition,
-            committed_offset=committed.offset,
-            committed_leader_epoch=committed.leader_epoch,
-            committed_metadata=committed.metadata,
-        )
-        by_topic.setdefault(topic, []).append(entry)
     request = OffsetCommitRequest(
         group_id=who.group_id,
         generation_id_or_member_epoch=who.generation,
         member_id=who.member_id,
         group_instance_id=who.instance_id,
-        topics=[OffsetCommitTopic(name=name, partitions=own) for name, own in by_topic.items()],
+        topics=[
+            OffsetCommitTopic(name=name, partitions=own)
+            for name, own in commit_entries(offsets, OffsetCommitPartition).items()
+        ],
     )
     response = await coordinators.call(who.group_id, OFFSET_COMMIT, request, OffsetCommitResponse)
-    raise_first(
-        coordinators,
-        who.group_id,
-        {
-            TopicPartition(topic.name, each.partition_index): each.error_code
-            for topic in response.topics
-            for each in topic.partitions
-        },
-    )
+    raise_first(coordinators, who.group_id, response.topics)
 
 
-def raise_first(
-    coordinators: Coordinators, group_id: str, codes: Mapping[TopicPartition, int]
-) -> None:
+def commit_entries(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata], partition: type[P]
+) -> dict[str, list[P]]:
+    """The offsets by topic, as `partition` of OffsetCommit or of TxnOffsetCommit has them."""
+    topics: dict[str, list[P]] = {}
+    for (topic, number), committed in offsets.items():
+        entry = partition(
+            partition_index=number,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            committed_metadata=committed.metadata,
+        )
+        topics.setdefault(topic, []).append(entry)
+    return topics
+
+
+def raise_first(coordinators: Coordinators, group_id: str, topics: Iterable[AnsweredTopic]) -> None:
     """Raise for the first partition with an error; for one that will not pass, if there is one."""
-    failed = {name: code for name, code in codes.items() if code}
+    failed = {
+        TopicPartition(topic.name, each.partition_index): each.error_code
+        for topic in topics
+        for each in topic.partitions
+        if each.error_code
+    }
     if failed:
         name = min(failed, key=lambda name: error_for_code(failed[name]).retriable)
         coordinators.check(group_id, failed[name], f"group {group_id!r}, partition {name}")

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
+from barnabas.client.accumulator import Accumulator
 from barnabas.client.batch import ProducerBatch
 from barnabas.errors import BarnabasError
 
@@ -78,3 +79,15 @@ def until_done(batch: ProducerBatch) -> asyncio.Future[None]:
 
     batch.when_done(wake)
     return waiter
+
+
+async def flushed(accumulator: Accumulator, wake: Callable[[], None]) -> None:
+    """Return once every record taken so far has its outcome; `wake` whoever sends them."""
+    accumulator.flushing += 1
+    wake()
+    try:
+        for batch in accumulator.unfinished:
+            if not batch.done:
+                await until_done(batch)
+    finally:
+        accumulator.flushing -= 1

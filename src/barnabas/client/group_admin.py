@@ -21,6 +21,7 @@ from barnabas.client.committed import (
     raise_first,
 )
 from barnabas.client.coordinator import Coordinators
+from barnabas.client.group_protocol import decode_assignment
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CorruptData,
@@ -37,7 +38,6 @@ from barnabas.protocol.api import (
 )
 from barnabas.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL,
-    ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     decode_consumer_protocol,
 )
@@ -60,7 +60,7 @@ from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
     OffsetDeleteTopic,
 )
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, by_topic
 
 T = TypeVar("T")
 
@@ -244,24 +244,21 @@ class GroupAdmin:
 
         Raises GroupIdNotFound, GroupSubscribedToTopic while members read the topic.
         """
-        by_topic: dict[str, list[OffsetDeletePartition]] = {}
-        for topic, partition in partitions:
-            entry = OffsetDeletePartition(partition_index=partition)
-            by_topic.setdefault(topic, []).append(entry)
         request = OffsetDeleteRequest(
             group_id=group_id,
-            topics=[OffsetDeleteTopic(name=name, partitions=own) for name, own in by_topic.items()],
+            topics=[
+                OffsetDeleteTopic(
+                    name=name,
+                    partitions=[OffsetDeletePartition(partition_index=each) for each in numbers],
+                )
+                for name, numbers in by_topic(partitions).items()
+            ],
         )
 
         async def delete() -> None:
             answer = await self._groups.call(group_id, OFFSET_DELETE, request, OffsetDeleteResponse)
             self._groups.check(group_id, answer.error_code)
-            codes = {
-                TopicPartition(topic.name, each.partition_index): each.error_code
-                for topic in answer.topics
-                for each in topic.partitions
-            }
-            raise_first(self._groups, group_id, codes)
+            raise_first(self._groups, group_id, answer.topics)
 
         await self._persist(delete)
 
@@ -337,15 +334,7 @@ def _member(member: DescribedGroupMember, *, is_consumer: bool) -> MemberDescrip
                     ConsumerProtocolSubscription, member.member_metadata
                 )
                 topics = tuple(sorted(subscription.topics))
-            if member.member_assignment:
-                _, assignment = decode_consumer_protocol(
-                    ConsumerProtocolAssignment, member.member_assignment
-                )
-                partitions = [
-                    TopicPartition(each.topic, number)
-                    for each in assignment.assigned_partitions
-                    for number in each.partitions
-                ]
+            partitions = decode_assignment(member.member_assignment)
         except CorruptData:
             pass  # the members' own bytes: what cannot be read is not shown
     return MemberDescription(

@@ -25,7 +25,7 @@ from barnabas.protocol.consumer_protocol import (
 from barnabas.protocol.message import Message, field
 from barnabas.protocol.messages.join_group import JoinGroupResponseMember
 from barnabas.protocol.wire import INT32, Array
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, by_topic
 
 STICKY: Final = "sticky"
 """The assignor whose members say in user data what they had."""
@@ -103,10 +103,8 @@ def decode_assignment(data: bytes) -> list[TopicPartition]:
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> list[TopicPartitions]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        by_topic.setdefault(topic, []).append(number)
-    return [TopicPartitions(topic=topic, partitions=own) for topic, own in by_topic.items()]
+    topics = by_topic(partitions).items()
+    return [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in topics]
 
 
 def _partitions(topics: Iterable[TopicPartitions]) -> list[TopicPartition]:

@@ -17,7 +17,7 @@ from barnabas.client.batch import ProducerRecord, RecordOptions
 from barnabas.client.channel import Seams, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig, ProducerOptions, configure
-from barnabas.client.delivery import Delivery, until_done
+from barnabas.client.delivery import Delivery, flushed
 from barnabas.client.errors import BufferFull, ClientClosed, UnknownPartition
 from barnabas.client.partitioner import Partitioner
 from barnabas.client.sender import Sender
@@ -75,14 +75,7 @@ class Producer:
 
     async def flush(self) -> None:
         """Return once everything accepted so far has its outcome; raises none of them."""
-        self._accumulator.flushing += 1
-        self._sender.wake()
-        try:
-            for batch in self._accumulator.unfinished:
-                if not batch.done:
-                    await until_done(batch)
-        finally:
-            self._accumulator.flushing -= 1
+        await flushed(self._accumulator, self._sender.wake)
 
     async def close(self) -> None:
         """Flush, then disconnect. What cannot be sent fails by `delivery.timeout.ms` at last.

@@ -27,11 +27,12 @@ from barnabas.client.committed import (
     GroupMetadata,
     OffsetAndMetadata,
     as_offsets,
+    commit_entries,
     raise_first,
 )
 from barnabas.client.config import ProducerConfig
 from barnabas.client.coordinator import GROUP, TRANSACTION, Coordinators
-from barnabas.client.delivery import until_done
+from barnabas.client.delivery import flushed
 from barnabas.client.errors import TransactionAborted, Unreachable
 from barnabas.client.pool import backoff_ms
 from barnabas.errors import (
@@ -76,7 +77,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitTopic,
 )
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, by_topic
 
 _log = logging.getLogger(__name__)
 
@@ -242,16 +243,13 @@ class Transactions:
             self._adding = None
 
     async def _add_partitions(self, partitions: Mapping[TopicPartition, None]) -> None:
-        by_topic: dict[str, list[int]] = {}
-        for topic, partition in partitions:
-            by_topic.setdefault(topic, []).append(partition)
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._id,
             v3_and_below_producer_id=self._accumulator.producer_id,
             v3_and_below_producer_epoch=self._accumulator.producer_epoch,
             v3_and_below_topics=[
                 AddPartitionsToTxnTopic(name=name, partitions=numbers)
-                for name, numbers in by_topic.items()
+                for name, numbers in by_topic(partitions).items()
             ],
         )
         channel = await self._coordinators.channel(self._id)
@@ -318,15 +316,6 @@ class Transactions:
     async def _commit_offsets(
         self, who: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        by_topic: dict[str, list[TxnOffsetCommitPartition]] = {}
-        for (topic, partition), committed in offsets.items():
-            entry = TxnOffsetCommitPartition(
-                partition_index=partition,
-                committed_offset=committed.offset,
-                committed_leader_epoch=committed.leader_epoch,
-                committed_metadata=committed.metadata,
-            )
-            by_topic.setdefault(topic, []).append(entry)
         request = TxnOffsetCommitRequest(
             transactional_id=self._id,
             group_id=who.group_id,
@@ -336,21 +325,14 @@ class Transactions:
             member_id=who.member_id,
             group_instance_id=who.instance_id,
             topics=[
-                TxnOffsetCommitTopic(name=name, partitions=own) for name, own in by_topic.items()
+                TxnOffsetCommitTopic(name=name, partitions=own)
+                for name, own in commit_entries(offsets, TxnOffsetCommitPartition).items()
             ],
         )
         answer = await self._groups.call(
             who.group_id, TXN_OFFSET_COMMIT, request, TxnOffsetCommitResponse
         )
-        raise_first(
-            self._groups,
-            who.group_id,
-            {
-                TopicPartition(topic.name, each.partition_index): each.error_code
-                for topic in answer.topics
-                for each in topic.partitions
-            },
-        )
+        raise_first(self._groups, who.group_id, answer.topics)
 
     async def _end(self, *, is_commit: bool) -> None:
         request = EndTxnRequest(
@@ -418,14 +400,7 @@ class Transactions:
 
     async def _flushed(self) -> None:
         """Every record has its outcome."""
-        self._accumulator.flushing += 1
-        self.on_change()
-        try:
-            for batch in self._accumulator.unfinished:
-                if not batch.done:
-                    await until_done(batch)
-        finally:
-            self._accumulator.flushing -= 1
+        await flushed(self._accumulator, self.on_change)
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Repeat what fails for a reason that passes, for `max.block.ms`."""

@@ -247,7 +247,7 @@ class Groups:
         That can be much, so `expire` does it, bit by bit; it wants to be called at once.
         """
         self._deleted_topics.update(names)
-        self._to_examine.extend(self.offsets.tombstones_of_topics(self._deleted_topics))
+        self._to_examine.extend(self.offsets.groups_with(self._deleted_topics))
         return NOTHING
 
     # --- hard state ------------------------------------------------------------------------------
@@ -356,9 +356,8 @@ class Groups:
             ):
                 records[_place(record)] = record
         if self._deleted_topics:
-            for record in self.offsets.tombstones(group.group_id):
-                if _place(record)[0] in self._deleted_topics:
-                    records[_place(record)] = record
+            for record in self.offsets.tombstones(group.group_id, self._deleted_topics):
+                records[_place(record)] = record
         return list(records.values())
 
     # --- what is here ----------------------------------------------------------------------------

@@ -242,19 +242,24 @@ class Offsets:
         records = [_tombstone(group_id, place) for place in group.places() if place in wanted]
         return Decision(tuple(records), (Reply(ticket, answer),))
 
-    def tombstones(self, group_id: str) -> tuple[StateRecord, ...]:
-        """What forgets all of a group's offsets, pending ones too."""
+    def tombstones(
+        self, group_id: str, topics: Container[str] | None = None
+    ) -> tuple[StateRecord, ...]:
+        """What forgets all of a group's offsets, or those of some topics; pending ones too."""
         group = self.groups.get(group_id)
-        return () if group is None else tuple(_tombstone(group_id, at) for at in group.places())
+        if group is None:
+            return ()
+        return tuple(
+            _tombstone(group_id, at) for at in group.places() if topics is None or at[0] in topics
+        )
 
-    def tombstones_of_topics(self, names: Container[str]) -> dict[str, tuple[StateRecord, ...]]:
-        """What forgets the offsets of deleted topics, by group."""
-        found = {}
-        for group_id, group in self.groups.items():
-            records = tuple(_tombstone(group_id, at) for at in group.places() if at[0] in names)
-            if records:
-                found[group_id] = records
-        return found
+    def groups_with(self, topics: Container[str]) -> list[str]:
+        """The groups of which something is committed or pending in one of these topics."""
+        return [
+            group_id
+            for group_id, group in self.groups.items()
+            if any(at[0] in topics for at in group.places())
+        ]
 
     def expired(
         self,

@@ -32,7 +32,7 @@ from barnabas.errors import (
     InvalidProducerIdMapping,
     ProducerFenced,
 )
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, by_topic
 
 MAX_EPOCH = 32767
 LAST_EPOCH = MAX_EPOCH - 1
@@ -161,12 +161,9 @@ class Transaction(NamedTuple):
         """The record that says all this."""
         partitions = None
         if self.status is not TransactionStatus.Empty:
-            topics: dict[str, list[int]] = {}
-            for topic, partition in sorted(self.partitions):
-                topics.setdefault(topic, []).append(partition)
             partitions = [
                 TransactionPartitions(topic=topic, partition_ids=numbers)
-                for topic, numbers in topics.items()
+                for topic, numbers in by_topic(sorted(self.partitions)).items()
             ]
         value = TransactionValue(
             producer_id=self.producer_id,

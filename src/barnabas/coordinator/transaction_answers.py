@@ -30,7 +30,7 @@ from barnabas.protocol.messages.describe_transactions import TopicData, Transact
 from barnabas.protocol.messages.end_txn import EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.list_transactions import ListTransactionsResponse
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, by_topic
 
 # The versions from which PRODUCER_FENCED may be answered.
 _INIT_FENCED, _OTHERS_FENCED = 4, 2
@@ -98,9 +98,7 @@ def add_result(
 
 
 def described(transaction: Transaction) -> TransactionState:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(transaction.partitions):
-        topics.setdefault(topic, []).append(partition)
+    topics = by_topic(sorted(transaction.partitions))
     return TransactionState(
         transactional_id=transaction.transactional_id,
         transaction_state=transaction.status.name,

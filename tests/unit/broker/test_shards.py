@@ -138,11 +138,11 @@ class Node:
 
     def put(self, name: str, number: int) -> Outcome:
         shard = self.shards.shard_of(name)
-        return shard.ask(lambda ticket, _: shard.machine.put(ticket, name, number), failed)
+        return shard.ask(lambda machine, ticket, _: machine.put(ticket, name, number), failed)
 
     def get(self, name: str) -> Outcome:
         shard = self.shards.shard_of(name)
-        return shard.ask(lambda ticket, _: shard.machine.get(ticket, name), failed)
+        return shard.ask(lambda machine, ticket, _: machine.get(ticket, name), failed)
 
     async def answer(self, outcome: Outcome) -> FindCoordinatorResponse:
         message = await asyncio.wait_for(settled(outcome, self.replicas), 10)
@@ -251,7 +251,7 @@ def test_leadership_that_goes_takes_the_shard_with_it(tmp_path: Path) -> None:
             assert (await parked).error_code == NotCoordinator.code
             with pytest.raises(NotCoordinator):
                 node.shards.shard_of(NAME)
-            late = old.ask(lambda ticket, _: old.machine.put(ticket, NAME, 3), failed)
+            late = old.ask(lambda machine, ticket, _: machine.put(ticket, NAME, 3), failed)
             assert (await node.answer(late)).error_code == NotCoordinator.code
             made = len(node.machines)
             node.lead(0, 3)

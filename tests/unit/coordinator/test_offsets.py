@@ -386,13 +386,16 @@ def test_deleted_topics(shard: Shard) -> None:
         shard.commit(1, topic, group_id="another")
     shard.commit(1, "u", group_id="third")
     shard.commit_transactional(10, topic="v")
-    by_group = shard.offsets.tombstones_of_topics({"t", "v"})
+    gone = {"t", "v"}
+    by_group = {
+        name: shard.offsets.tombstones(name, gone) for name in shard.offsets.groups_with(gone)
+    }
     assert {name: len(records) for name, records in by_group.items()} == {"g": 2, "another": 1}
     for records in by_group.values():
         shard.forget(records)
     assert shard.fetch() == {("u", 0): (1, 0)}
     shard.marker(is_commit=True)
-    assert shard.offsets.tombstones_of_topics({"t", "v"}) == {}
+    assert shard.offsets.groups_with(gone) == []
 
 
 # --- expiry (KIP-211) ----------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def _ask(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
     partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
     shard = node.transactions.shard_of(request.transactional_id)
     return shard.ask(
-        lambda ticket, now_ms: shard.machine.add_offsets(
+        lambda machine, ticket, now_ms: machine.add_offsets(
             ticket, request, partition, version, now_ms
         ),
         lambda error: add_offsets_failed(error, version),

@@ -83,7 +83,9 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> Outcom
         )
         return add_result(transaction, codes.__getitem__)
     return shard.ask(
-        lambda ticket, now_ms: shard.machine.add_partitions(ticket, transaction, version, now_ms),
+        lambda machine, ticket, now_ms: machine.add_partitions(
+            ticket, transaction, version, now_ms
+        ),
         fail,
     )
 

@@ -41,9 +41,9 @@ def handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
 
 
 def _deleted(shard: Shard[Groups], group_ids: list[str]) -> Outcome:
-    machine = shard.machine
     return shard.ask(
-        lambda ticket, now_ms: machine.delete(ticket, group_ids, now_ms), _all_failed(group_ids)
+        lambda machine, ticket, now_ms: machine.delete(ticket, group_ids, now_ms),
+        _all_failed(group_ids),
     )
 
 

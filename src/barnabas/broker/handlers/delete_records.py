@@ -14,11 +14,9 @@ from barnabas.errors import (
     InvalidTopic,
     KafkaError,
     KafkaStorageError,
-    NotLeaderOrFollower,
     OffsetOutOfRange,
     PolicyViolation,
     TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
 )
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -56,7 +54,7 @@ def _delete(
             raise TopicAuthorizationFailed(f"not allowed to delete records of {topic}")
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is internal")
-        replica = _leader(context, TopicPartition(topic, wanted.partition_index))
+        replica = context.node.leader_of(TopicPartition(topic, wanted.partition_index))
         result.low_watermark = _delete_below(context, replica, wanted.offset)
     except KafkaError as error:
         result.error_code = error.code
@@ -81,14 +79,3 @@ def _delete_below(context: Context, replica: Replica, offset: int) -> int:
         raise KafkaStorageError(str(error)) from error
     replica.wake_watchers()
     return log.log_start_offset
-
-
-def _leader(context: Context, name: TopicPartition) -> Replica:
-    """The replica; a partition that lives elsewhere is no unknown one."""
-    try:
-        return context.node.replicas.leader_of(name)
-    except UnknownTopicOrPartition:
-        topic = context.node.image.topics.get(name.topic)
-        if topic is not None and name.partition in topic.partitions:
-            raise NotLeaderOrFollower(f"this broker does not host {name}") from None
-        raise

@@ -40,11 +40,8 @@ def _described(context: Context, group_id: str, with_events: bool) -> Outcome:
 
     if not context.allowed(group_id):
         return failed(GroupAuthorizationFailed())
-    try:
-        shard = context.node.groups.shard_of(group_id)
-    except KafkaError as error:
-        return failed(error)
-    machine = shard.machine
-    return shard.ask(
-        lambda ticket, now_ms: machine.describe(ticket, group_id, with_events=with_events), failed
+    return context.node.groups.ask(
+        group_id,
+        lambda machine, ticket, _: machine.describe(ticket, group_id, with_events=with_events),
+        failed,
     )

@@ -9,7 +9,7 @@ from barnabas.broker.authorization import Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.coordinator.transaction_answers import describe_failed
-from barnabas.errors import InvalidRequest, KafkaError, TransactionalIdAuthorizationFailed
+from barnabas.errors import InvalidRequest, TransactionalIdAuthorizationFailed
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -34,15 +34,12 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Outcome:
 
 
 def _describe(context: Context, name: str) -> Outcome:
-    try:
-        if not context.allowed(name):
-            raise TransactionalIdAuthorizationFailed
-        if not name:
-            raise InvalidRequest
-        shard = context.node.transactions.shard_of(name)
-    except KafkaError as error:
-        return describe_failed(name, error)
-    return shard.ask(
-        lambda ticket, _: shard.machine.describe(ticket, name),
+    if not context.allowed(name):
+        return describe_failed(name, TransactionalIdAuthorizationFailed())
+    if not name:
+        return describe_failed(name, InvalidRequest())
+    return context.node.transactions.ask(
+        name,
+        lambda machine, ticket, _: machine.describe(ticket, name),
         lambda error: describe_failed(name, error),
     )

@@ -8,21 +8,18 @@ from __future__ import annotations
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.coordinator.transaction_answers import end_failed
-from barnabas.errors import InvalidRequest, KafkaError, TransactionalIdAuthorizationFailed
+from barnabas.errors import InvalidRequest, TransactionalIdAuthorizationFailed
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 
 
 def handle(context: Context, request: EndTxnRequest) -> Outcome:
     name, version = request.transactional_id, context.version
-    try:
-        if not context.allowed(name):
-            raise TransactionalIdAuthorizationFailed
-        if not name:
-            raise InvalidRequest
-        shard = context.node.transactions.shard_of(name)
-    except KafkaError as error:
-        return end_failed(error, version)
-    return shard.ask(
-        lambda ticket, now_ms: shard.machine.end(ticket, request, version, now_ms),
+    if not context.allowed(name):
+        return end_failed(TransactionalIdAuthorizationFailed(), version)
+    if not name:
+        return end_failed(InvalidRequest(), version)
+    return context.node.transactions.ask(
+        name,
+        lambda machine, ticket, now_ms: machine.end(ticket, request, version, now_ms),
         lambda error: end_failed(error, version),
     )

@@ -11,15 +11,14 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResp
 def handle(context: Context, request: HeartbeatRequest) -> Outcome:
     if not context.allowed(request.group_id):
         return _failed(GroupAuthorizationFailed())
-    try:
-        shard = context.node.groups.shard_of(request.group_id)
-    except CoordinatorLoadInProgress:
-        return HeartbeatResponse()  # sessions begin anew when it is loaded: nobody is late
-    except KafkaError as error:
-        return _failed(error)
-    machine = shard.machine
-    return shard.ask(lambda ticket, now_ms: machine.heartbeat(ticket, request, now_ms), _failed)
+    return context.node.groups.ask(
+        request.group_id,
+        lambda machine, ticket, now_ms: machine.heartbeat(ticket, request, now_ms),
+        _failed,
+    )
 
 
 def _failed(error: KafkaError) -> HeartbeatResponse:
+    if isinstance(error, CoordinatorLoadInProgress):
+        return HeartbeatResponse()  # sessions begin anew when it is loaded: nobody is late
     return HeartbeatResponse(error_code=error.code)

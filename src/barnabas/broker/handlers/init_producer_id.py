@@ -87,7 +87,7 @@ def _ask(
     version = context.version
     shard = context.node.transactions.shard_of(name)
     return shard.ask(
-        lambda ticket, now_ms: shard.machine.init_producer_id(
+        lambda machine, ticket, now_ms: machine.init_producer_id(
             ticket, request, version, spare_id, now_ms
         ),
         lambda error: init_failed(error, version),

@@ -18,12 +18,11 @@ def handle(context: Context, request: JoinGroupRequest) -> Outcome:
 
     if not context.allowed(request.group_id):
         return failed(GroupAuthorizationFailed())
-    try:
-        shard = context.node.groups.shard_of(request.group_id)
-    except KafkaError as error:
-        return failed(error)
-    machine, caller = shard.machine, _caller(context)
-    return shard.ask(lambda ticket, now_ms: machine.join(ticket, request, caller, now_ms), failed)
+    return context.node.groups.ask(
+        request.group_id,
+        lambda machine, ticket, now_ms: machine.join(ticket, request, _caller(context), now_ms),
+        failed,
+    )
 
 
 def _caller(context: Context) -> Caller:

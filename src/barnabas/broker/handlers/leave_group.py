@@ -11,13 +11,10 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroup
 def handle(context: Context, request: LeaveGroupRequest) -> Outcome:
     if not context.allowed(request.group_id):
         return _failed(GroupAuthorizationFailed())
-    try:
-        shard = context.node.groups.shard_of(request.group_id)
-    except KafkaError as error:
-        return _failed(error)
-    machine, version = shard.machine, context.version
-    return shard.ask(
-        lambda ticket, now_ms: machine.leave(ticket, request, version, now_ms), _failed
+    return context.node.groups.ask(
+        request.group_id,
+        lambda machine, ticket, now_ms: machine.leave(ticket, request, context.version, now_ms),
+        _failed,
     )
 
 

@@ -8,8 +8,6 @@ from barnabas.broker.asked import joined
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.shard import Shard
-from barnabas.coordinator.groups import Groups
 from barnabas.errors import NONE, CoordinatorLoadInProgress, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.list_groups import (
@@ -32,12 +30,11 @@ def handle(context: Context, request: ListGroupsRequest) -> Outcome:
             error_code=code or (errors[0] if errors else NONE), groups=_visible(context, found)
         )
 
-    return joined([_listed(shard, request) for shard in groups.loaded], together)
-
-
-def _listed(shard: Shard[Groups], request: ListGroupsRequest) -> Outcome:
-    machine = shard.machine
-    return shard.ask(lambda ticket, now_ms: machine.list_groups(ticket, request), _failed)
+    outcomes = [
+        shard.ask(lambda machine, ticket, _: machine.list_groups(ticket, request), _failed)
+        for shard in groups.loaded
+    ]
+    return joined(outcomes, together)
 
 
 def _failed(error: KafkaError) -> ListGroupsResponse:

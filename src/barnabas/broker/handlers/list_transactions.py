@@ -7,9 +7,7 @@ from typing import cast
 from barnabas.broker.asked import joined
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.shard import Shard
 from barnabas.coordinator.transaction_answers import list_failed, listed_together
-from barnabas.coordinator.transactions import Transactions
 from barnabas.errors import CoordinatorLoadInProgress
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.list_transactions import (
@@ -32,11 +30,11 @@ def handle(context: Context, request: ListTransactionsRequest) -> Outcome:
     transactions = context.node.transactions
     if transactions.is_loading:
         return list_failed(CoordinatorLoadInProgress())
-    return joined([_list(shard, request) for shard in transactions.loaded], answer)
-
-
-def _list(shard: Shard[Transactions], request: ListTransactionsRequest) -> Outcome:
-    return shard.ask(
-        lambda ticket, now_ms: shard.machine.list_transactions(ticket, request, now_ms),
-        list_failed,
-    )
+    outcomes = [
+        shard.ask(
+            lambda machine, ticket, now_ms: machine.list_transactions(ticket, request, now_ms),
+            list_failed,
+        )
+        for shard in transactions.loaded
+    ]
+    return joined(outcomes, answer)

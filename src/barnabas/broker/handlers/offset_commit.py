@@ -42,12 +42,11 @@ def _commit(context: Context, request: OffsetCommitRequest) -> Outcome:
     def failed(error: KafkaError) -> OffsetCommitResponse:
         return commit_answer(request, error)
 
-    try:
-        shard = context.node.groups.shard_of(request.group_id)
-    except KafkaError as error:
-        return failed(error)
-    machine = shard.machine
-    return shard.ask(lambda ticket, now_ms: machine.commit(ticket, request, now_ms), failed)
+    return context.node.groups.ask(
+        request.group_id,
+        lambda machine, ticket, now_ms: machine.commit(ticket, request, now_ms),
+        failed,
+    )
 
 
 def _complete(answers: list[Message], refused: Refused) -> OffsetCommitResponse:

@@ -25,19 +25,12 @@ def handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
         return _failed(InvalidGroupId())
     request.topics, refused = screen(context, request.topics)
     # Asked even if no partition is left, for it may be the group that is wrong.
-    outcome = _delete(context, request)
-    return joined([outcome], lambda answers: _complete(answers, refused)) if refused else outcome
-
-
-def _delete(context: Context, request: OffsetDeleteRequest) -> Outcome:
-    try:
-        shard = context.node.groups.shard_of(request.group_id)
-    except KafkaError as error:
-        return _failed(error)
-    machine = shard.machine
-    return shard.ask(
-        lambda ticket, now_ms: machine.delete_offsets(ticket, request, now_ms), _failed
+    outcome = context.node.groups.ask(
+        request.group_id,
+        lambda machine, ticket, now_ms: machine.delete_offsets(ticket, request, now_ms),
+        _failed,
     )
+    return joined([outcome], lambda answers: _complete(answers, refused)) if refused else outcome
 
 
 def _failed(error: KafkaError) -> OffsetDeleteResponse:

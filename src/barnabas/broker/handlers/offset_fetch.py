@@ -76,9 +76,9 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> O
     hidden = [topic for topic in group.topics or () if not _may_see(context, topic.name)]
     if hidden:
         group.topics = [topic for topic in group.topics or () if topic not in hidden]
-    machine = shard.machine
     outcome = shard.ask(
-        lambda ticket, now_ms: machine.fetch(ticket, group, require_stable, now_ms), failed
+        lambda machine, ticket, now_ms: machine.fetch(ticket, group, require_stable, now_ms),
+        failed,
     )
     return joined([outcome], lambda answers: _screened(context, answers, hidden))
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.context import Context
-from barnabas.broker.replica import Replica
 from barnabas.errors import (
     KafkaError,
-    NotLeaderOrFollower,
     TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
 )
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -44,20 +41,9 @@ def _end_offset(
     try:
         if not is_allowed:
             raise TopicAuthorizationFailed(f"not allowed to describe {topic}")
-        replica = _leader(context, TopicPartition(topic, wanted.partition))
+        replica = context.node.leader_of(TopicPartition(topic, wanted.partition))
         replica.partition.check_leader_epoch(wanted.current_leader_epoch)
         epoch, end_offset = replica.log.epoch_end_offset(wanted.leader_epoch)
     except KafkaError as error:
         return EpochEndOffset(partition=wanted.partition, error_code=error.code)
     return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
-
-
-def _leader(context: Context, name: TopicPartition) -> Replica:
-    """The replica; a partition that lives elsewhere is no unknown one."""
-    try:
-        return context.node.replicas.leader_of(name)
-    except UnknownTopicOrPartition:
-        topic = context.node.image.topics.get(name.topic)
-        if topic is not None and name.partition in topic.partitions:
-            raise NotLeaderOrFollower(f"this broker does not host {name}") from None
-        raise

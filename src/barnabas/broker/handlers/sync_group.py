@@ -22,17 +22,16 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     if context.version >= _NAMES_PROTOCOL and not names_protocol:
         return _failed(InconsistentGroupProtocol())
-    try:
-        shard = context.node.groups.shard_of(request.group_id)
-    except CoordinatorLoadInProgress:
-        # The rebalance that this belongs to is forgotten. Old clients do not expect the error
-        # itself, and joining again is all that helps.
-        return _failed(RebalanceInProgress())
-    except KafkaError as error:
-        return _failed(error)
-    machine = shard.machine
-    return shard.ask(lambda ticket, now_ms: machine.sync(ticket, request, now_ms), _failed)
+    return context.node.groups.ask(
+        request.group_id,
+        lambda machine, ticket, now_ms: machine.sync(ticket, request, now_ms),
+        _failed,
+    )
 
 
 def _failed(error: KafkaError) -> SyncGroupResponse:
+    if isinstance(error, CoordinatorLoadInProgress):
+        # The rebalance that this belongs to is forgotten. Old clients do not expect the error
+        # itself, and joining again is all that helps.
+        error = RebalanceInProgress()
     return SyncGroupResponse(error_code=error.code)

@@ -69,9 +69,9 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
         )
     except KafkaError as error:
         return failed(as_coordinator(error))
-    machine = shard.machine
     return shard.ask(
-        lambda ticket, now_ms: machine.commit_transactional(ticket, request, now_ms), failed
+        lambda machine, ticket, now_ms: machine.commit_transactional(ticket, request, now_ms),
+        failed,
     )
 
 

@@ -8,10 +8,10 @@ waits like changing it, and there is no second copy of the state.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
 
-from barnabas.broker.channel import Later, Outcome, Staged
+from barnabas.broker.channel import Later, Staged
 from barnabas.errors import (
     CoordinatorNotAvailable,
     InvalidCommitOffsetSize,
@@ -94,9 +94,10 @@ class Asked(Staged):
         return self._message if self._offset <= self._replica.high_watermark else None
 
     def answer(self) -> Message | Later:
-        return self.at_once() or self._later()
+        return self.at_once() or self.until_answered()
 
-    async def _later(self) -> Message:
+    async def until_answered(self) -> Message:
+        """Wait for the answer, and for the high watermark to reach what it tells of."""
         if self._message is None:
             self._future = asyncio.get_running_loop().create_future()
             await self._future
@@ -115,54 +116,56 @@ class Asked(Staged):
         return message
 
 
-class _Joined(Staged):
+class Joined(Staged):
     """Several outcomes that make one answer."""
 
-    __slots__ = ("_join", "_outcomes")
+    __slots__ = ("_join", "_message", "_outcomes")
 
     def __init__(
-        self, outcomes: Sequence[Outcome], join: Callable[[list[Message]], Message]
+        self, outcomes: Sequence[ShardOutcome], join: Callable[[list[Message]], Message]
     ) -> None:
         self._outcomes = outcomes
         self._join = join
+        self._message: Message | None = None
+
+    def at_once(self) -> Message | None:
+        if self._message is None:
+            messages = [_at_once(each) for each in self._outcomes]
+            if None not in messages:
+                self._message = self._join(cast(list[Message], messages))
+        return self._message
 
     def answer(self) -> Message | Later:
-        outcomes = [each.answer() if isinstance(each, Staged) else each for each in self._outcomes]
-        if all(isinstance(each, Message) for each in outcomes):
-            return self._join(cast(list[Message], outcomes))
-        return self._later(outcomes)
+        return self.at_once() or self.until_answered()
 
-    async def _later(self, outcomes: Sequence[object]) -> Message:
-        messages = []
-        try:
-            for outcome in outcomes:
-                message = outcome if isinstance(outcome, Message) else await _awaited(outcome)
-                messages.append(message)
-        finally:
-            # If the client has gone, nobody is going to await the rest of them.
-            for outcome in outcomes[len(messages) :]:
-                if isinstance(outcome, Coroutine):
-                    outcome.close()
-        return self._join(messages)
+    async def until_answered(self) -> Message:
+        # One by one, and each is only now asked to wait: when the client goes, there must be no
+        # coroutine left that nobody awaits.
+        return self._join([await _settled(each) for each in self._outcomes])
 
 
-def joined(outcomes: Sequence[Outcome], join: Callable[[list[Message]], Message]) -> Outcome:
+ShardOutcome = Message | Asked | Joined
+"""What a shard makes of a request: the answer, or what will have it."""
+
+
+def joined(
+    outcomes: Sequence[ShardOutcome], join: Callable[[list[Message]], Message]
+) -> Message | Joined:
     """One outcome of those of several shards, whose answers `join` puts together, in order."""
-    if all(isinstance(each, Message) for each in outcomes):
-        return join(cast(list[Message], list(outcomes)))
-    return _Joined(outcomes, join)
+    one = Joined(outcomes, join)
+    return one.at_once() or one
 
 
-async def settled(outcome: Outcome, replicas: Replicas) -> Message:
+async def settled(outcome: ShardOutcome, replicas: Replicas) -> Message:
     """The answer that an outcome comes to; for a handler that has awaited already."""
-    answer: object = outcome
     if isinstance(outcome, Staged):
         replicas.write_staged()
-        answer = outcome.answer()
-    return answer if isinstance(answer, Message) else await _awaited(answer)
+    return await _settled(outcome)
 
 
-async def _awaited(outcome: object) -> Message:
-    message = await cast(Coroutine[Any, Any, Message | None], outcome)
-    assert message is not None, "a coordinator answers every request"
-    return message
+def _at_once(outcome: ShardOutcome) -> Message | None:
+    return outcome if isinstance(outcome, Message) else outcome.at_once()
+
+
+async def _settled(outcome: ShardOutcome) -> Message:
+    return outcome if isinstance(outcome, Message) else await outcome.until_answered()

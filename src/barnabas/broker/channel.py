@@ -11,6 +11,7 @@ import logging
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.context import Context
@@ -64,7 +65,7 @@ Outcome = Message | Later | Hold | Staged | None
 class _Slot:
     """A response's place in its connection's order."""
 
-    __slots__ = ("api", "correlation_id", "is_ready", "parts", "staged", "task", "version")
+    __slots__ = ("api", "correlation_id", "is_ready", "later", "parts", "staged", "task", "version")
 
     def __init__(
         self, api: Api, correlation_id: int, version: int, staged: Staged | None = None
@@ -75,6 +76,7 @@ class _Slot:
         self.staged = staged
         self.is_ready = False
         self.parts: Sequence[Part] = ()
+        self.later: Later | None = None
         self.task: asyncio.Task[None] | None = None
 
     def fill(self, response: Message | bytes) -> None:
@@ -190,6 +192,7 @@ class Channel:
             self._connection.pause_reading()
 
     def _wait(self, slot: _Slot, later: Later, *, held: bool) -> None:
+        slot.later = later
         slot.task = asyncio.get_running_loop().create_task(self._await(slot, later, held))
 
     async def _await(self, slot: _Slot, later: Later, held: bool) -> None:
@@ -230,8 +233,15 @@ class Channel:
         for slot in self._slots:
             if slot.task is not None and not slot.is_ready:
                 slot.task.cancel()
+                # A task that has not begun does not begin any more, nor what it was to await.
+                slot.task.add_done_callback(partial(_close, slot.later))
             for part in slot.parts:
                 if isinstance(part, FileSlice):
                     part.release()
         self._slots.clear()
         self._staged.clear()
+
+
+def _close(later: Later | None, _task: asyncio.Task[None]) -> None:
+    if later is not None:
+        later.close()

@@ -14,8 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from barnabas.broker.asked import Asked, Fail, as_coordinator
-from barnabas.broker.channel import Outcome
+from barnabas.broker.asked import Asked, Fail, ShardOutcome, as_coordinator
 from barnabas.coordinator.decision import NO_PRODUCER_ID, Decision, Markers, StateRecord
 from barnabas.coordinator.records import OffsetCommitKey, encode_record
 from barnabas.errors import KafkaError, NotCoordinator
@@ -97,7 +96,7 @@ class Shard(Generic[M]):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
 
-    def ask(self, decide: Ask[M], fail: Fail) -> Outcome:
+    def ask(self, decide: Ask[M], fail: Fail) -> ShardOutcome:
         """What the machine answers; `fail` makes this API's answer of an error."""
         around = self._around
         ticket = self._next_ticket

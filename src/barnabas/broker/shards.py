@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic
 
-from barnabas.broker.asked import Fail
-from barnabas.broker.channel import Outcome
+from barnabas.broker.asked import Fail, ShardOutcome
 from barnabas.broker.replica import Replica
 from barnabas.broker.shard import Ask, M, Shard, Surroundings
 from barnabas.broker.shard_loading import Decode, replay
@@ -91,7 +90,7 @@ class Shards(Generic[M]):
             raise CoordinatorLoadInProgress(f"{name} is being loaded")
         raise NotCoordinator(f"this broker does not lead {name}")
 
-    def ask(self, key: str, decide: Ask[M], fail: Fail) -> Outcome:
+    def ask(self, key: str, decide: Ask[M], fail: Fail) -> ShardOutcome:
         """What the machine that keeps the key answers, or `fail` of why it cannot be asked."""
         try:
             shard = self.shard_of(key)

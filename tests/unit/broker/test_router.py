@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import struct
 import threading
 
@@ -15,6 +16,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.router import Route
 from barnabas.protocol.api import API_VERSIONS, APIS, JOIN_GROUP, METADATA
 from barnabas.protocol.codec import decoder
+from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -157,6 +159,36 @@ def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> N
     finally:
         routes.clear()
     assert order == ["next", "held", "next"]
+
+
+def test_a_wait_that_never_begins_leaves_nothing_that_nobody_awaited(
+    node: Broker, recwarn: pytest.WarningsRecorder
+) -> None:
+    """The connection closes in the turn of the loop in which the waiting was to begin."""
+    assert node._server is not None
+    routes = node._server._routers[0]._routes
+    begun: list[str] = []
+
+    async def for_ever() -> MetadataResponse:
+        begun.append("waiting")
+        await asyncio.sleep(3600)
+        return MetadataResponse()
+
+    def wait(context: Context, request: MetadataRequest) -> Outcome:
+        return for_ever()
+
+    routes.clear()
+    routes[METADATA.key, 9] = Route(METADATA, decoder(MetadataRequest, 9), wait)
+    parts = encode_request(METADATA, 9, 1, "raw", MetadataRequest(topics=[]))
+    try:
+        with RawClient(node.bootstrap_servers) as client:
+            client.send_bytes(b"".join(map(bytes, parts)) + struct.pack(">i", -5))
+            assert client.is_closed_by_peer()
+    finally:
+        routes.clear()
+    gc.collect()
+    assert begun == []
+    assert not [each for each in recwarn if "never awaited" in str(each.message)]
 
 
 def test_only_produce_may_be_large(node: Broker) -> None:

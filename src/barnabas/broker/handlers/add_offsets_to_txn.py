@@ -5,7 +5,7 @@ Answered by the transaction's coordinator; the offsets go to the group's (TxnOff
 
 from __future__ import annotations
 
-from barnabas.broker.asked import settled
+from barnabas.broker.asked import ShardOutcome, settled
 from barnabas.broker.authorization import Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
@@ -49,7 +49,7 @@ async def _make_and_ask(context: Context, request: AddOffsetsToTxnRequest) -> Me
     return await settled(outcome, node.replicas)
 
 
-def _ask(context: Context, request: AddOffsetsToTxnRequest) -> Outcome:
+def _ask(context: Context, request: AddOffsetsToTxnRequest) -> ShardOutcome:
     """Ask the coordinator; KafkaError if it is not here."""
     node, version = context.node, context.version
     partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))

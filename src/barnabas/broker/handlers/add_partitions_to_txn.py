@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import cast
 
-from barnabas.broker.asked import joined
+from barnabas.broker.asked import ShardOutcome, joined
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
@@ -62,7 +62,7 @@ def _answer_broker(results: list[Message]) -> AddPartitionsToTxnResponse:
     )
 
 
-def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> Outcome:
+def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardOutcome:
     name, version = transaction.transactional_id, context.version
     fail = partial(add_failed, transaction, version=version)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import Fail, joined
+from barnabas.broker.asked import Fail, ShardOutcome, joined
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.shard import Shard
@@ -40,7 +40,7 @@ def handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
     return joined([_deleted(*each) for each in by_shard.values()], together)
 
 
-def _deleted(shard: Shard[Groups], group_ids: list[str]) -> Outcome:
+def _deleted(shard: Shard[Groups], group_ids: list[str]) -> ShardOutcome:
     return shard.ask(
         lambda machine, ticket, now_ms: machine.delete(ticket, group_ids, now_ms),
         _all_failed(group_ids),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import joined
+from barnabas.broker.asked import ShardOutcome, joined
 from barnabas.broker.authorization import ResourceType
 from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.channel import Outcome
@@ -34,7 +34,7 @@ def handle(context: Context, request: DescribeGroupsRequest) -> Outcome:
     return joined(outcomes, together)
 
 
-def _described(context: Context, group_id: str, with_events: bool) -> Outcome:
+def _described(context: Context, group_id: str, with_events: bool) -> ShardOutcome:
     def failed(error: KafkaError) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=error.code)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import joined
+from barnabas.broker.asked import ShardOutcome, joined
 from barnabas.broker.authorization import Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
@@ -33,7 +33,7 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Outcome:
     return joined([_describe(context, name) for name in names], answer)
 
 
-def _describe(context: Context, name: str) -> Outcome:
+def _describe(context: Context, name: str) -> ShardOutcome:
     if not context.allowed(name):
         return describe_failed(name, TransactionalIdAuthorizationFailed())
     if not name:

@@ -6,7 +6,7 @@ With a transactional id the transaction coordinator answers, and fences whoever 
 
 from __future__ import annotations
 
-from barnabas.broker.asked import settled
+from barnabas.broker.asked import ShardOutcome, settled
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
@@ -80,7 +80,7 @@ async def _ask_with_new_block(
 
 def _ask(
     context: Context, request: InitProducerIdRequest, name: str, spare_id: int | None
-) -> Outcome:
+) -> ShardOutcome:
     """Ask the coordinator; KafkaError if it is not here."""
     from barnabas.coordinator.transaction_answers import init_failed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import joined
+from barnabas.broker.asked import ShardOutcome, joined
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.offset_topics import Refused, add_refused, screen
@@ -38,7 +38,7 @@ def handle(context: Context, request: OffsetCommitRequest) -> Outcome:
     return joined([outcome], lambda answers: _complete(answers, refused))
 
 
-def _commit(context: Context, request: OffsetCommitRequest) -> Outcome:
+def _commit(context: Context, request: OffsetCommitRequest) -> ShardOutcome:
     def failed(error: KafkaError) -> OffsetCommitResponse:
         return commit_answer(request, error)
 

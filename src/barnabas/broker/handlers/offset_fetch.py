@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import joined
+from barnabas.broker.asked import ShardOutcome, joined
 from barnabas.broker.authorization import Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
@@ -56,7 +56,7 @@ def _alone(answers: list[Message]) -> OffsetFetchResponse:
     return OffsetFetchResponse(topics=answer.topics, error_code=answer.error_code)
 
 
-def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> Outcome:
+def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> ShardOutcome:
     version = context.version
 
     def failed(error: Error) -> OffsetFetchGroupResponse:

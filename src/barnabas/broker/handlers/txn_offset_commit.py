@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import as_coordinator, joined
+from barnabas.broker.asked import ShardOutcome, as_coordinator, joined
 from barnabas.broker.authorization import Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
@@ -48,7 +48,7 @@ def handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
     return joined([outcome], lambda answers: _complete(answers, refused))
 
 
-def _commit(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
+def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
     is_old = context.version < _KNOWS_LOADING
 
     def failed(error: KafkaError) -> TxnOffsetCommitResponse:

@@ -12,6 +12,7 @@ from barnabas.broker.authorization import (
     Principal,
     ResourceType,
 )
+from barnabas.broker.control import Control
 from barnabas.broker.coordinators import Coordinators
 from barnabas.broker.preparation import Preparer
 from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
@@ -46,6 +47,7 @@ class Node:
         "clock",
         "config",
         "config_listeners",
+        "control",
         "controller",
         "coordinators",
         "dynamic_config",
@@ -80,6 +82,7 @@ class Node:
         self.producer_ids = producer_ids
         self.preparer = Preparer()
         self.coordinators = Coordinators(self)
+        self.control = Control(self)
         self.broker_id = config.int("broker.id")
         self.authorizer = AllowAll()
         # Listener names for which nobody configured an address to advertise.

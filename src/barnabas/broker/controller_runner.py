@@ -91,7 +91,7 @@ class ControllerRunner:
         broker_id: int,
         clock: Clock,
         random: Random,
-        deliver: Callable[[ControlRequest], None],
+        deliver: Callable[[ControlRequest], object],
         latest_epoch_of: LatestEpochOf = no_log,
     ) -> None:
         """`deliver` hands a request to this broker; it must not await, and may raise OSError.

@@ -104,14 +104,20 @@ class Replicas:
 
     # --- what the controller says ----------------------------------------------------------------
 
-    def apply_leader_and_isr(self, request: LeaderAndIsr) -> None:
-        """Host, lead or follow as the controller says; an older leader epoch changes nothing."""
+    def apply_leader_and_isr(self, request: LeaderAndIsr) -> dict[TopicPartition, int]:
+        """Host, lead or follow as the controller says; an error code for each partition.
+
+        An older leader epoch changes nothing.
+        """
+        codes = {}
         for state in request.partitions:
             replica = self._replicas.get(state.topic_partition)
             if replica is None:
                 replica = self._try_to_host(state)
-                if replica is None:
-                    continue
+            if replica is None:
+                codes[state.topic_partition] = KafkaStorageError.code
+                continue
+            codes[state.topic_partition] = 0
             partition = replica.partition
             if state.partition.leader_epoch <= partition.leader_epoch:
                 continue
@@ -125,9 +131,10 @@ class Replicas:
             else:
                 partition.become_follower(state.partition)
                 self._left(replica)
+        return codes
 
-    def apply_stop_replica(self, request: StopReplica) -> None:
-        """Stop hosting the partitions, and delete their data if so told."""
+    def apply_stop_replica(self, request: StopReplica) -> dict[TopicPartition, int]:
+        """Stop hosting the partitions, and delete their data if so told; an error code for each."""
         for topic_partition in request.partitions:
             replica = self._replicas.pop(topic_partition, None)
             self._offline.discard(topic_partition)
@@ -137,6 +144,7 @@ class Replicas:
                 self._foreign.discard(topic_partition)
             elif request.delete and topic_partition in self._store.logs:
                 self._store.delete(topic_partition)
+        return dict.fromkeys(request.partitions, 0)
 
     def _left(self, replica: Replica, reason: KafkaError | None = None) -> None:
         self.on_left(replica)

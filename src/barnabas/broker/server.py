@@ -34,7 +34,6 @@ from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
-from barnabas.cluster.control import ControlRequest, LeaderAndIsr, UpdateMetadata
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage
 from barnabas.config import BrokerConfig
@@ -71,7 +70,6 @@ class Server:
         self._cleaning: Cleaning | None = None
         self._replicas: Replicas | None = None
         self._node: Node | None = None
-        self._image = ClusterImage.empty()
         self._is_dynamic = False  # the tree's settings are in force, and followed
         self._telling: set[asyncio.Task[None]] = set()
         self.failure: asyncio.Future[str] | None = None
@@ -125,7 +123,7 @@ class Server:
             self.broker_id,
             self.clock,
             self.random,
-            self._deliver,
+            lambda request: self.node.control.carry_out(request),
             latest_epoch_of=self._latest_epoch_of,
         )
         self._node = Node(
@@ -133,7 +131,7 @@ class Server:
             self.clock,
             self._replicas,
             self._controller,
-            self._image,
+            ClusterImage.empty(),
             ProducerIds(self._controller),
         )
         self._node.auto_advertised = automatic
@@ -180,18 +178,6 @@ class Server:
         self._cleaning.start()
         for warning in self.config.warnings:
             _log.warning("%s", warning)
-
-    def _deliver(self, request: ControlRequest) -> None:
-        """What the controller sends to this broker; over the wire to others, later."""
-        assert self._replicas is not None and self._node is not None
-        if isinstance(request, UpdateMetadata):
-            self._image = self._node.image = self._image.apply(request)
-            if request.removed_topics:
-                self._node.coordinators.topics_deleted(request.removed_topics)
-        elif isinstance(request, LeaderAndIsr):
-            self._replicas.apply_leader_and_isr(request)
-        else:
-            self._replicas.apply_stop_replica(request)
 
     def _latest_epoch_of(self, name: TopicPartition) -> int:
         """What the log knows of leader epochs that the metadata has lost (ZK-6); -1: no log."""

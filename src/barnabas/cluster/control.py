@@ -54,4 +54,37 @@ class StopReplica(NamedTuple):
     delete: bool
 
 
+class IsrMember(NamedTuple):
+    """A replica that is to be in sync, and in which registration of its broker (KIP-903).
+
+    `broker_epoch` -1: not known. A broker that came back in the meantime may have lost records.
+    """
+
+    broker_id: int
+    broker_epoch: int
+
+
+class IsrProposal(NamedTuple):
+    """A leader asks for another ISR (AlterPartition); it counts once the controller has agreed.
+
+    `partition_epoch` is that of the ISR which it would replace.
+    """
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    leader_epoch: int
+    isr: tuple[IsrMember, ...]
+    partition_epoch: int
+
+
+class IsrAnswer(NamedTuple):
+    """What the controller says to a proposal: an error code, or (0) how the partition is now."""
+
+    error_code: int
+    leader: int = -1
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    partition_epoch: int = -1
+
+
 ControlRequest = LeaderAndIsr | UpdateMetadata | StopReplica

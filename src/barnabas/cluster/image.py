@@ -43,7 +43,9 @@ class PartitionImage(NamedTuple):
 
     `leader_epoch` grows with each election, `partition_epoch` (the znode's data version) with each
     change of any kind. `replicas` begins with the preferred leader. `offline_replicas` are those
-    of live brokers whose log directory has failed: no znode has them, their brokers tell.
+    of live brokers whose log directory has failed: no znode has them, their brokers tell. While the
+    partition is reassigned (KIP-455) `replicas` has the old and the new ones, `adding` those that
+    come and `removing` those that go; both are empty else.
     """
 
     leader: int
@@ -53,6 +55,8 @@ class PartitionImage(NamedTuple):
     partition_epoch: int
     controller_epoch: int
     offline_replicas: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
     @classmethod
     def never_led(cls, replicas: Sequence[int], latest_epoch: int = NEVER_LED) -> PartitionImage:

@@ -1,0 +1,52 @@
+"""What the controller says to this broker, carried out in the order in which it was said.
+
+LeaderAndIsr, UpdateMetadata and StopReplica come as values: handed over by the controller in this
+process, or decoded from the requests of another broker's. A deposed controller is refused: each
+carries the controller's epoch, and none below the highest that was seen here counts (ZK-3, ZK-5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica, UpdateMetadata
+from barnabas.errors import StaleControllerEpoch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.context import Node
+    from barnabas.types import TopicPartition
+
+
+class Control:
+    """The receiving end; made with the node."""
+
+    __slots__ = ("_node", "controller_epoch")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.controller_epoch = 0
+        """The highest that any request had."""
+
+    def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
+        """Do what the controller says; an error code for each partition that a request names.
+
+        Raises StaleControllerEpoch for a deposed one, and OSError from the log directories.
+        """
+        if request.controller_epoch < self.controller_epoch:
+            raise StaleControllerEpoch(
+                f"{type(request).__name__} of controller {request.controller_id} in epoch "
+                f"{request.controller_epoch}: there has been epoch {self.controller_epoch}"
+            )
+        self.controller_epoch = request.controller_epoch
+        node = self._node
+        if isinstance(request, UpdateMetadata):
+            node.image = node.image.apply(request)
+            if request.removed_topics:
+                node.coordinators.topics_deleted(request.removed_topics)
+            return {}
+        if isinstance(request, LeaderAndIsr):
+            return node.replicas.apply_leader_and_isr(request)
+        assert isinstance(request, StopReplica)
+        return node.replicas.apply_stop_replica(request)

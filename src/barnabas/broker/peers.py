@@ -1,0 +1,57 @@
+"""Connections to the other brokers of the cluster, for whoever has something to ask them.
+
+A peer is reached by the listener that is meant for brokers: `inter.broker.listener.name`, else the
+first one of the protocol `security.inter.broker.protocol`. Each asker has a connection of its own
+and keeps it: answers come in order, and a long poll must not hold back a vote.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.client.channel import Channel, Node, Seams, dial_tcp
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ConnectionLost
+
+if TYPE_CHECKING:
+    from barnabas.clock import Clock, Random
+    from barnabas.cluster.image import BrokerImage, Endpoint
+    from barnabas.config import BrokerConfig
+
+
+class Peers:
+    """Makes connections; whoever asked for one closes it."""
+
+    __slots__ = ("_config", "_seams")
+
+    def __init__(self, config: BrokerConfig, clock: Clock, random: Random) -> None:
+        self._config = config
+        self._seams = Seams(clock, random, dial_tcp)
+
+    async def connect(self, broker: BrokerImage, purpose: str, timeout_ms: int) -> Channel:
+        """A connection on which requests can be sent; `timeout_ms` is how long an answer may take.
+
+        `purpose` goes into its client id, for the peer's logs. Raises ConnectionLost, NoAnswer.
+        """
+        endpoint = self._endpoint(broker)
+        if endpoint is None:
+            raise ConnectionLost(
+                f"broker {broker.broker_id} has no listener for other brokers: it advertises "
+                f"{', '.join(each.listener for each in broker.endpoints)}"
+            )
+        config = ClientConfig(
+            client_id=f"broker-{self._config.int('broker.id')}-{purpose}",
+            request_timeout_ms=timeout_ms,
+        )
+        address = Node(broker.broker_id, endpoint.host, endpoint.port)
+        channel = Channel(address, config, self._seams)
+        await channel.open()
+        return channel
+
+    def _endpoint(self, broker: BrokerImage) -> Endpoint | None:
+        name = self._config.str("inter.broker.listener.name")
+        protocol = self._config.str("security.inter.broker.protocol")
+        for endpoint in broker.endpoints:
+            if endpoint.listener == name or (not name and endpoint.security_protocol == protocol):
+                return endpoint
+        return None

@@ -15,10 +15,11 @@ from barnabas.broker.authorization import (
 from barnabas.broker.control import Control
 from barnabas.broker.coordinators import Coordinators
 from barnabas.broker.preparation import Preparer
+from barnabas.cluster.loading import load_topic_config
 from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from barnabas.broker.controller_runner import ControllerRunner
     from barnabas.broker.dynamic_config import DynamicConfig
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.broker.shards import Shards
     from barnabas.clock import Clock, Random
     from barnabas.cluster.image import BrokerImage, ClusterImage
+    from barnabas.cluster.store import MetadataStore
     from barnabas.config import BrokerConfig
     from barnabas.coordinator.groups import Groups
     from barnabas.coordinator.transactions import Transactions
@@ -43,6 +45,7 @@ class Node:
     __slots__ = (
         "authorizer",
         "auto_advertised",
+        "broker_epoch",
         "broker_id",
         "clock",
         "config",
@@ -52,12 +55,14 @@ class Node:
         "coordinators",
         "dynamic_config",
         "fetch_sessions",
+        "has_peers",
         "image",
         "internal_topics",
         "preparer",
         "producer_ids",
         "random",
         "replicas",
+        "store",
     )
 
     def __init__(
@@ -75,6 +80,11 @@ class Node:
         self.fetch_sessions: FetchSessions
         self.internal_topics: InternalTopics
         self.random: Random
+        self.store: MetadataStore
+        self.has_peers = False
+        """Whether other brokers share the metadata: only then may one of them give orders here."""
+        self.broker_epoch = -1
+        """Of this broker's registration (the znode's czxid); another one with each session."""
         self.clock = clock
         self.replicas = replicas
         self.controller = controller
@@ -107,6 +117,19 @@ class Node:
             if topic is not None and name.partition in topic.partitions:
                 raise NotLeaderOrFollower(f"this broker does not host {name}") from None
             raise
+
+    async def topic_configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
+        """What these topics' own configs set: as the image has it, else as the store does.
+
+        The requests of a controller on another broker do not carry it.
+        """
+        configs: dict[str, Mapping[str, str]] = {}
+        for name in names:
+            known = self.image.topics.get(name)
+            configs[name] = (
+                await load_topic_config(self.store, name) if known is None else known.config
+            )
+        return configs
 
     def set_config(self, config: BrokerConfig) -> None:
         """A dynamic setting has changed: from now on this is the broker's configuration."""

@@ -136,6 +136,7 @@ class Server:
         )
         self._node.auto_advertised = automatic
         self._node.random = self.random
+        self._node.store = self._metadata
         self._node.internal_topics = InternalTopics(self._controller)
         self._replicas.on_leading = self._node.coordinators.leading
         self._replicas.on_left = self._node.coordinators.left

@@ -5,9 +5,10 @@ order in which they took effect, so whatever was seen early can only be lost tog
 followed from it; and commits that come while one waits for the disk share the next wait. After a
 failed write or fsync nobody knows what the disk holds: every further commit fails.
 
-It has one session, which ends with `close` or with the process: ephemeral nodes that an earlier
-process left are removed when the store is opened. Tools may open it for reading only, even beside
-the broker that writes it: they see the tree as it is on disk at that moment.
+It has a session of its own, which ends with `close` or with the process, and makes more of them for
+further brokers in the process (`session`). Ephemeral nodes that an earlier process left are removed
+when the store is opened. Tools may open it for reading only, even beside the broker that writes it:
+they see the tree as it is on disk at that moment.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from barnabas.cluster.embedded_session import EmbeddedSession
 from barnabas.cluster.journal import JOURNAL_NAME, Journal, read_files
 from barnabas.cluster.node_bytes import (
     commit_from_bytes,
@@ -52,7 +54,7 @@ class EmbeddedStore(MetadataStore):
         """
         self._tree = Tree()
         self._journal = journal
-        self._session_id = 1
+        self._session_id = self._last_session_id = 1
         self._state = SessionState.CONNECTED
         self._watches: dict[str, list[Callable[[], None]]] = {}
         self._synced_zxid = 0
@@ -94,11 +96,15 @@ class EmbeddedStore(MetadataStore):
         return self._tree.read(path)
 
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
+        return await self.commit_as(self._session_id, operations)
+
+    async def commit_as(self, session_id: int, operations: Sequence[Operation]) -> list[str | int]:
+        """A commit in another session than this store's own (`session`)."""
         path = operations[0].path if operations else "/"
         self._check_session(path)
         if self._is_read_only:
             raise MetadataError(path, "the metadata was opened for reading only")
-        stage = self._tree.stage(operations, self._session_id)
+        stage = self._tree.stage(operations, session_id)
         if stage.effects:
             self._write(stage)
             self._tree.merge(stage)
@@ -107,6 +113,22 @@ class EmbeddedStore(MetadataStore):
             await self._wait_for_disk(stage)
             self._snapshot_if_due()
         return stage.results
+
+    def session(self) -> EmbeddedSession:
+        """Another session on the same tree, for one more broker of this process."""
+        return EmbeddedSession(self)
+
+    def new_session_id(self) -> int:
+        self._last_session_id += 1
+        return self._last_session_id
+
+    def end_session(self, session_id: int) -> None:
+        """Remove the ephemeral nodes of a session that is over, and tell who watches them."""
+        if self._state is not SessionState.EXPIRED:
+            self._remove_ephemerals(session_id)
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> None:
+        """This session ends with the store alone, so there is never anything to tell."""
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         callbacks = self._watches.setdefault(path, [])
@@ -119,7 +141,7 @@ class EmbeddedStore(MetadataStore):
         while self._syncing is not None:
             await asyncio.shield(self._syncing)
         if not self._is_read_only:
-            self._remove_ephemerals()
+            self._remove_ephemerals(None)
         self._state = SessionState.EXPIRED
         if self._journal is not None:
             if self._failure is None:
@@ -136,7 +158,7 @@ class EmbeddedStore(MetadataStore):
                 journal.cut_bytes,
             )
         journal.snapshot, journal.frames = None, []  # the tree has it all; give back the memory
-        self._remove_ephemerals()
+        self._remove_ephemerals(None)
 
     def _replay(self, snapshot: bytes | None, frames: Sequence[bytes]) -> None:
         if snapshot is not None:
@@ -145,15 +167,24 @@ class EmbeddedStore(MetadataStore):
             stage = commit_from_bytes(payload, self._tree)
             if stage is not None:
                 self._tree.merge(stage)
-        self._session_id = self._tree.zxid + 1
+        self._session_id = self._last_session_id = self._tree.zxid + 1
 
-    def _remove_ephemerals(self) -> None:
-        """A commit like any other, but nobody waits for it: if it is lost it is done again."""
-        deletions = [Delete(path) for path in self._tree.ephemeral_paths()]
+    def _remove_ephemerals(self, session_id: int | None) -> None:
+        """A commit like any other, but nobody waits for it: if it is lost it is done again.
+
+        Of one session, or of all.
+        """
+        nodes = self._tree.nodes
+        deletions = [
+            Delete(path)
+            for path in self._tree.ephemeral_paths()
+            if session_id in (None, nodes[path].owner)
+        ]
         if deletions and self._failure is None:
             stage = self._tree.stage(deletions, self._session_id)
             self._write(stage)
             self._tree.merge(stage)
+            self._fire(stage)
 
     def _write(self, stage: Stage) -> None:
         if self._journal is None:

@@ -1,0 +1,94 @@
+"""One more session on an embedded store: for several brokers that share a process and a tree.
+
+It begins connected and ends by `close`, or by `expire`, as a server ends one that it has not heard
+of for too long: its ephemeral nodes go, and nothing that was begun in it happens any more.
+`reconnect` begins the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.store import (
+    MetadataStore,
+    Operation,
+    SessionExpired,
+    SessionState,
+    Znode,
+)
+
+if TYPE_CHECKING:
+    from barnabas.cluster.embedded import EmbeddedStore
+
+
+class EmbeddedSession(MetadataStore):
+    """Made by `EmbeddedStore.session`; the store must live longer."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self._store = store
+        self._session_id = store.new_session_id()
+        self._state = SessionState.CONNECTED
+        self._watches: dict[str, dict[Callable[[], None], None]] = {}
+        self._listeners: list[Callable[[SessionState], None]] = []
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def session_state(self) -> SessionState:
+        return self._state
+
+    async def read(self, path: str) -> Znode | None:
+        self._check_session(path)
+        return await self._store.read(path)
+
+    async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
+        self._check_session(operations[0].path if operations else "/")
+        return await self._store.commit_as(self._session_id, operations)
+
+    def watch(self, path: str, callback: Callable[[], None]) -> None:
+        callbacks = self._watches.get(path)
+        if callbacks is None:
+            callbacks = self._watches[path] = {}
+            self._store.watch(path, partial(self._changed, path))
+        callbacks[callback] = None
+
+    def _changed(self, path: str) -> None:
+        for callback in self._watches.pop(path, ()):
+            callback()
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> None:
+        self._listeners.append(callback)
+
+    def expire(self) -> None:
+        """End the session as a server does; whoever watches in it is told so at once."""
+        self._end()
+        for path in list(self._watches):
+            self._changed(path)
+        self._tell()
+
+    def reconnect(self) -> None:
+        """Begin a new session in place of the one that has ended."""
+        assert self._state is SessionState.EXPIRED, self._state
+        self._session_id = self._store.new_session_id()
+        self._state = SessionState.CONNECTED
+        self._tell()
+
+    async def close(self) -> None:
+        if self._state is not SessionState.EXPIRED:
+            self._end()
+
+    def _end(self) -> None:
+        self._state = SessionState.EXPIRED
+        self._store.end_session(self._session_id)
+
+    def _tell(self) -> None:
+        for listener in list(self._listeners):
+            listener(self._state)
+
+    def _check_session(self, path: str) -> None:
+        if self._state is SessionState.EXPIRED:
+            raise SessionExpired(path, "the session is over")

@@ -60,6 +60,13 @@ def require_kcat() -> Path:
     missing("no kcat on the PATH", "apt-get install kcat")
 
 
+def require_openssl() -> Path:
+    """The `openssl` program, which makes certificates."""
+    if found := shutil.which("openssl"):
+        return Path(found)
+    missing("no openssl on the PATH", "apt-get install openssl")
+
+
 def require_maven() -> Path:
     """The `mvn` program."""
     if found := shutil.which("mvn"):

@@ -1,6 +1,7 @@
 """A replicated commit log that speaks Apache Kafka's wire protocol.
 
-`Broker` runs a broker inside this process; everything else is in the submodules.
+`Broker` runs a broker inside this process, `Cluster` several of them; everything else is in the
+submodules.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded_cluster import Cluster
 
-__all__ = ["Broker", "__version__"]
+__all__ = ["Broker", "Cluster", "__version__"]
 
 __version__ = "0.1.0"
 
@@ -21,4 +23,8 @@ def __getattr__(name: str) -> Any:
         from barnabas.broker.embedded import Broker
 
         return Broker
+    if name == "Cluster":
+        from barnabas.broker.embedded_cluster import Cluster
+
+        return Cluster
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -118,8 +118,9 @@ def create_topic(
     configs: dict[str, str],
     *,
     validate_only: bool = False,
+    replicas: int = 1,
 ) -> None:
-    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=configs)
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config=configs)
     admin = _admin(servers)
     _answer(admin.create_topics([new], validate_only=validate_only)[topic])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import select
 import signal
@@ -97,10 +98,13 @@ def broker_process(
             broker.kill()
 
 
+_ports = itertools.count(20000 + os.getpid() % 5000)
+
+
 def free_port() -> int:
-    """A port that nobody listens on now; below the range from which connections take theirs."""
-    start = 20000 + os.getpid() % 5000
-    for port in range(start, start + 5000):
+    """A port that nobody listens on now, nor was given by this before; below the range from which
+    connections take theirs."""
+    for port in itertools.islice(_ports, 5000):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.cluster.image import PartitionImage
-from barnabas.replication.partition import Advance, Partition
+from barnabas.replication.partition import Advance, Effect, FollowerFetch, Partition
 from barnabas.types import TopicPartition
 from tests.effort import examples
 
@@ -46,10 +46,11 @@ class Leadership(RuleBasedStateMachine):
         self.now_ms += pause_ms
         offset = int(self.log_end * share)
         self.fetched_in_epoch[follower] = offset
-        self.told(self.partition.fetched(follower, offset, self.epoch, self.now_ms))
+        self.told(self.partition.fetched(FollowerFetch(follower, offset, self.epoch), self.now_ms))
 
-    def told(self, decisions: list[Advance]) -> None:
-        for decision in decisions:
+    def told(self, effects: list[Effect]) -> None:
+        for decision in effects:
+            assert isinstance(decision, Advance), "no broker lives that could join"
             assert decision.high_watermark > self.seen, "an advance is upwards"
             self.seen = decision.high_watermark
             assert len(self.isr) >= min(self.partition.min_insync_replicas, 3)

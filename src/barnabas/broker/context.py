@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from barnabas.broker.controller_runner import ControllerRunner
     from barnabas.broker.dynamic_config import DynamicConfig
     from barnabas.broker.internal_topics import InternalTopics
+    from barnabas.broker.marker_channel import MarkerChannels
     from barnabas.broker.producer_ids import ProducerIds
     from barnabas.broker.replica import Replica
     from barnabas.broker.replicas import Replicas
     from barnabas.broker.shards import Shards
+    from barnabas.broker.verifier import Verifier
     from barnabas.clock import Clock, Random
     from barnabas.cluster.image import BrokerImage, ClusterImage
     from barnabas.cluster.store import MetadataStore
@@ -58,11 +60,13 @@ class Node:
         "has_peers",
         "image",
         "internal_topics",
+        "markers",
         "preparer",
         "producer_ids",
         "random",
         "replicas",
         "store",
+        "verifier",
     )
 
     def __init__(
@@ -81,6 +85,8 @@ class Node:
         self.internal_topics: InternalTopics
         self.random: Random
         self.store: MetadataStore
+        self.markers: MarkerChannels | None = None
+        self.verifier: Verifier | None = None
         self.has_peers = False
         """Whether other brokers share the metadata: only then may one of them give orders here."""
         self.broker_epoch = -1

@@ -7,25 +7,28 @@ carries the controller's epoch, and none below the highest that was seen here co
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica, UpdateMetadata
 from barnabas.errors import StaleControllerEpoch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from barnabas.broker.context import Node
+    from barnabas.cluster.image import ClusterImage
     from barnabas.types import TopicPartition
 
 
 class Control:
     """The receiving end; made with the node."""
 
-    __slots__ = ("_node", "controller_epoch")
+    __slots__ = ("_heard", "_node", "controller_epoch")
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._heard: asyncio.Future[None] | None = None
         self.controller_epoch = 0
         """The highest that any request had."""
 
@@ -43,10 +46,21 @@ class Control:
         node = self._node
         if isinstance(request, UpdateMetadata):
             node.image = node.image.apply(request)
+            node.replicas.live = {each.broker_id: each.epoch for each in request.brokers}
             if request.removed_topics:
                 node.coordinators.topics_deleted(request.removed_topics)
+            heard, self._heard = self._heard, None
+            if heard is not None:
+                heard.set_result(None)
             return {}
         if isinstance(request, LeaderAndIsr):
             return node.replicas.apply_leader_and_isr(request)
         assert isinstance(request, StopReplica)
         return node.replicas.apply_stop_replica(request)
+
+    async def until(self, holds: Callable[[ClusterImage], bool]) -> None:
+        """Return when the controller has said something after which this holds of the image."""
+        while not holds(self._node.image):
+            if self._heard is None:
+                self._heard = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._heard)

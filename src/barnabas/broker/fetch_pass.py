@@ -13,6 +13,7 @@ from struct import Struct
 
 from barnabas.broker.context import Context
 from barnabas.broker.replica import Replica
+from barnabas.broker.watchers import Watchers
 from barnabas.errors import (
     CorruptData,
     FencedLeaderEpoch,
@@ -41,11 +42,13 @@ from barnabas.types import FileSlice
 
 _log = logging.getLogger(__name__)
 
+DIVERGING_EPOCHS = 12
+"""The first version in which a reader says by which epoch it knows what it has."""
+
 TOPIC_IDS = 13
 """The first version that names topics by their id."""
 
 _OLDEST = 4  # below, records would have to be converted down, which nobody does any more
-_DIVERGING_EPOCHS = 12
 _TELLS_LEADER = 16
 _READ_COMMITTED = 1
 _NO_OFFSET = -1
@@ -78,7 +81,7 @@ class FetchPass:
         "_silent",
         "_version",
         "has_error",
-        "replicas",
+        "places",
         "rows",
         "size_bytes",
     )
@@ -92,7 +95,8 @@ class FetchPass:
         self.size_bytes = 0
         self.has_error = False
         self.rows: list[Row] = []
-        self.replicas: list[Replica] = []
+        self.places: list[Replica | Watchers] = []
+        """Where the changes of what was read are told."""
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -103,7 +107,11 @@ class FetchPass:
                 row = self._read(topic.topic, topic.topic_id, wanted)
                 self.rows.append(row)
                 if row.replica is not None:
-                    self.replicas.append(row.replica)
+                    self.places.append(self.place_of(row.replica))
+
+    def place_of(self, replica: Replica) -> Replica | Watchers:
+        """Where this reader has to wait for what it may read."""
+        return replica
 
     def read_changed(self, session: FetchSession) -> None:
         """What changed in a session, until the limit is reached; the rest has its turn later."""
@@ -145,7 +153,7 @@ class FetchPass:
         return Row(topic, topic_id, data)
 
     def _replica(self, topic: str, topic_id: bytes, wanted: FetchPartition) -> Replica:
-        """The leader's replica that may answer, or the KafkaError that is the answer."""
+        """The replica that may answer, or the KafkaError that is the answer."""
         context = self._context
         if self._version >= TOPIC_IDS:
             known = context.node.image.topic_names.get(topic_id)
@@ -154,19 +162,25 @@ class FetchPass:
             topic = known
         elif self._version < _OLDEST:
             raise UnsupportedVersion(f"Fetch version {self._version} cannot carry record batches")
-        if not context.allowed(topic):
-            raise TopicAuthorizationFailed(f"not allowed to read {topic}")
-        replica = context.node.replicas.leader_of((topic, wanted.partition))
+        self._check_allowed(topic)
+        replica = self._hosted((topic, wanted.partition))
         replica.partition.check_leader_epoch(wanted.current_leader_epoch)
         return replica
+
+    def _check_allowed(self, topic: str) -> None:
+        if not self._context.allowed(topic):
+            raise TopicAuthorizationFailed(f"not allowed to read {topic}")
+
+    def _hosted(self, name: tuple[str, int]) -> Replica:
+        return self._context.node.replicas.leader_of(name)
 
     def _fill(self, row: Row, replica: Replica, wanted: FetchPartition) -> None:
         """Put into a row what is to be read of its partition."""
         log = replica.log
         data = row.data
         offset = wanted.fetch_offset
-        if wanted.last_fetched_epoch >= 0 and self._version >= _DIVERGING_EPOCHS:
-            diverging = _diverging(replica, wanted)
+        if wanted.last_fetched_epoch >= 0 and self._version >= DIVERGING_EPOCHS:
+            diverging = diverging_epoch(replica, wanted)
             if diverging is not None:
                 data.diverging_epoch = diverging
                 self.has_error = True  # an answer that must not wait
@@ -187,16 +201,19 @@ class FetchPass:
             at_least_one_batch=self.size_bytes == 0,
             committed=self._committed,
         )
-        data.records = slices
-        row.size_bytes = sum([part.size for part in slices])
-        self.size_bytes += row.size_bytes
-        self._left_bytes -= row.size_bytes
+        self._take(row, slices)
         if self._committed:
             end_offset = _end_offset(slices, offset, bound)
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
                 for each in log.aborted_transactions(offset, end_offset)
             ]
+
+    def _take(self, row: Row, slices: list[FileSlice]) -> None:
+        row.data.records = slices
+        row.size_bytes = sum([part.size for part in slices])
+        self.size_bytes += row.size_bytes
+        self._left_bytes -= row.size_bytes
 
     def _failed(
         self, topic: str, topic_id: bytes, wanted: FetchPartition, error: KafkaError
@@ -265,7 +282,7 @@ class FetchPass:
         name = row.topic_id if session.uses_topic_ids else row.topic
         partition = session.partitions[name, row.data.partition_index]
         if row.replica is not None:
-            partition.watch(row.replica)
+            partition.watch(self.place_of(row.replica))
         return partition
 
     def _endpoints(self) -> Iterator[NodeEndpoint]:
@@ -312,7 +329,7 @@ def _bounds(replica: Replica) -> PartitionData:
     )
 
 
-def _diverging(replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
+def diverging_epoch(replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
     """Where the reader's log left this one, if it did (KIP-595): it must cut its own there."""
     log = replica.log
     epoch, end_offset = log.epoch_end_offset(wanted.last_fetched_epoch)

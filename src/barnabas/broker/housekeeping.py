@@ -3,7 +3,7 @@
 Kafka's rhythm: the high watermark every `replica.high.watermark.checkpoint.interval.ms`, the
 recovery point every `log.flush.offset.checkpoint.interval.ms`, deleted partitions removed within
 `log.segment.delete.delay.ms`, idle producers forgotten within ten minutes of their day, retention
-every `log.retention.check.interval.ms`.
+every `log.retention.check.interval.ms`, the ISR looked at twice in `replica.lag.time.max.ms`.
 
 Whatever waits for a disk does so in a thread. One round at a time, and `stop` waits for the one
 under way: the log store is never asked for two things at once.
@@ -37,7 +37,7 @@ _SHORTEST_INTERVAL_MS = 100  # whatever is configured
 class _Round:
     """Something to do again and again, as often as a config says."""
 
-    __slots__ = ("action", "due_ms", "key", "longest_ms", "name")
+    __slots__ = ("action", "due_ms", "key", "longest_ms", "name", "times")
 
     def __init__(
         self,
@@ -45,15 +45,19 @@ class _Round:
         key: str,
         action: Callable[[], Awaitable[None]],
         longest_ms: int = LONG_MAX,
+        times: int = 1,
     ) -> None:
+        """`times`: how often in what the config says."""
         self.name = name
         self.key = key
         self.action = action
         self.longest_ms = longest_ms
+        self.times = times
         self.due_ms = 0
 
     def interval_ms(self, config: BrokerConfig) -> int:
-        return max(min(config.int(self.key), self.longest_ms), _SHORTEST_INTERVAL_MS)
+        interval_ms = min(config.int(self.key) // self.times, self.longest_ms)
+        return max(interval_ms, _SHORTEST_INTERVAL_MS)
 
 
 class Housekeeping:
@@ -89,6 +93,7 @@ class Housekeeping:
                 self._flush_by_age,
                 _FLUSH_BY_AGE_EVERY_MS,
             ),
+            _Round("look at the ISR", "replica.lag.time.max.ms", self._check_isr, times=2),
             _Round("retention", "log.retention.check.interval.ms", self._enforce_retention),
             _Round(
                 "putting away of what is out of use",
@@ -168,12 +173,16 @@ class Housekeeping:
             if replica.log.config.flush_ms < LONG_MAX and replica.log.due_flush(now_ms):
                 self._replicas.start_flush(replica)
 
+    async def _check_isr(self) -> None:
+        """Twice in `replica.lag.time.max.ms` (RE-8)."""
+        self._replicas.check_isr(self._clock.now_ms())
+
     async def _enforce_retention(self) -> None:
         for replica in list(self._replicas):
             try:
                 log, now_ms = replica.log, self._clock.now_ms()
                 if log.enforce_retention(now_ms, replica.high_watermark):
-                    replica.wake_watchers()
+                    replica.log_start_moved()
             except OSError as error:
                 self._replicas.fail_directory(replica, error)
             await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting

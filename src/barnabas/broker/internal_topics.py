@@ -1,4 +1,7 @@
-"""The topics that coordinators keep their state in: made when somebody first needs one (TP-8)."""
+"""The topics that coordinators keep their state in: made when somebody first needs one (TP-8).
+
+Whoever is asked for one has it made: no client need ask the controller.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,14 @@ class InternalTopics:
     async def _make(self, name: str, config: BrokerConfig) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
         try:
-            await self._controller.create_topic(topic)
-        except TopicAlreadyExists:
-            return
+            (outcome,) = await self._controller.wish_topics([topic])
         except KafkaError as error:
-            _log.error("%s cannot be created: %s", name, error)
-            raise CoordinatorNotAvailable(f"{name} cannot be created: {error}") from error
+            outcome = error
+        if isinstance(outcome, TopicAlreadyExists):
+            return
+        if isinstance(outcome, KafkaError):
+            _log.error("%s cannot be created: %s", name, outcome)
+            raise CoordinatorNotAvailable(f"{name} cannot be created: {outcome}") from outcome
         _log.info("created %s with %d partitions", name, topic.partitions)
 
 

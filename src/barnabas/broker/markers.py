@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barnabas.cluster.image import NO_LEADER
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.errors import (
     InvalidProducerEpoch,
@@ -27,6 +28,7 @@ from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Node
+    from barnabas.broker.marker_channel import MarkerChannels
     from barnabas.broker.replica import Replica
     from barnabas.broker.shard import Shard
     from barnabas.coordinator.decision import Markers
@@ -84,6 +86,8 @@ def append_marker(node: Node, topic_partition: TopicPartition, ending: Ending) -
     except OSError as error:
         node.replicas.fail_directory(replica, error)
         raise KafkaStorageError(str(error)) from error
+    if node.verifier is not None:
+        node.verifier.ended(topic_partition, ending.producer_id)
     return Placed(replica, result.last_offset + 1, ending)
 
 
@@ -123,6 +127,10 @@ class _Sending:
         producer whose EndTxn is answered begins its next transaction at once."""
         if self._shard.is_dropped:
             return
+        if self._node.markers is not None:
+            self._left = self._send_away(self._node.markers)
+            if not self._left and self._markers.partitions:
+                return
         if len(self._left) > _AT_ONCE:
             rest = self._for(self._left[_AT_ONCE:])
             asyncio.get_running_loop().call_soon(rest.attempt)
@@ -174,10 +182,44 @@ class _Sending:
             return TRANSACTION_TOPIC in topics
         return topic_partition.partition not in topic.partitions
 
+    def _send_away(self, channels: MarkerChannels) -> Sequence[TopicPartition]:
+        """Hand over what other brokers lead; returns what is left to be done here."""
+        here = []
+        away: dict[int, list[TopicPartition]] = {}
+        for topic_partition in self._left:
+            leader = -1 if self._is_gone(topic_partition) else self._leader_of(topic_partition)
+            if leader in (NO_LEADER, self._node.broker_id):
+                here.append(topic_partition)
+            else:
+                away.setdefault(leader, []).append(topic_partition)
+        for leader, partitions in away.items():
+            sending = self._for(partitions)
+            sending._retry_s = self._retry_s
+            channels.send(leader, self._ending, partitions, sending._answered)
+        return here
+
+    def _answered(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
+        """Another broker has written the marker where there is no error."""
+        if self._shard.is_dropped:
+            return
+        done = []
+        refused = []
+        for topic_partition, error in errors.items():
+            if error is None or isinstance(error, InvalidProducerEpoch):
+                done.append(topic_partition)
+            elif isinstance(error, TransactionCoordinatorFenced):
+                self._give_up(topic_partition, error)
+                return
+            else:
+                refused.append((topic_partition, error))
+        if refused:
+            self._try_again(refused)
+        if done:
+            self._tell(done)
+
     def _place(self, topic_partition: TopicPartition) -> Placed:
         leader = self._leader_of(topic_partition)
         if leader != self._node.broker_id:
-            # Here the marker would leave for its leader by WriteTxnMarkers.
             raise NotLeaderOrFollower(f"{topic_partition} is led by broker {leader}")
         return append_marker(self._node, topic_partition, self._ending)
 

@@ -1,13 +1,15 @@
-"""A broker's first steps in the metadata tree: base nodes, cluster id, registration, election; and
-a controller's, who gives the topics of old brokers their ids.
+"""A broker's first steps in the metadata tree: base nodes, cluster id, registration, election.
 
 Each step is one commit, and each is safe to repeat: a broker that died between two of them goes
-through all of them again at its next start.
+through all of them again at its next start. Other brokers take the same steps at the same time,
+and the answer to a commit may be lost: then what stands in the tree counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from contextlib import suppress
+from typing import NamedTuple
 
 from barnabas.clock import Clock, Random
 from barnabas.cluster import layout
@@ -16,12 +18,23 @@ from barnabas.cluster.store import (
     BadVersion,
     Check,
     Create,
+    Delete,
     MetadataStore,
     NodeExists,
+    NoNode,
     Operation,
+    OutcomeUnknown,
     Set,
+    Znode,
 )
 from barnabas.errors import ConfigError
+
+
+class Elected(NamedTuple):
+    """The controller's epoch, and the data version of `/controller_epoch` that fences others."""
+
+    epoch: int
+    version: int
 
 
 async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Random) -> str:
@@ -30,50 +43,73 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
     `cluster_id`: what the data directories say; it becomes the tree's if that has none yet. Raises
     ConfigError if the two belong to different clusters.
     """
-    operations: list[Operation] = [
-        Create(path) for path in layout.BASE_PATHS if await store.read(path) is None
-    ]
-    node = await store.read(layout.CLUSTER_ID)
-    known = None if node is None else layout.decode_cluster_id(node.data)
-    if known is not None and cluster_id not in (None, known):
-        raise ConfigError(
-            f"the data belongs to cluster {cluster_id}, the metadata to cluster {known}: "
-            "put the two together that belong together, or start with empty log.dirs"
-        )
-    found = known or cluster_id or layout.uuid_text(random.uuid())
-    if known is None:
-        operations.append(Create(layout.CLUSTER_ID, layout.encode_cluster_id(found)))
-    if operations:
-        await store.commit(operations)
-    return found
+    while True:
+        operations: list[Operation] = [
+            Create(path) for path in layout.BASE_PATHS if await store.read(path) is None
+        ]
+        node = await store.read(layout.CLUSTER_ID)
+        known = None if node is None else layout.decode_cluster_id(node.data)
+        if known is not None and cluster_id not in (None, known):
+            raise ConfigError(
+                f"the data belongs to cluster {cluster_id}, the metadata to cluster {known}: "
+                "put the two together that belong together, or start with empty log.dirs"
+            )
+        found = known or cluster_id or layout.uuid_text(random.uuid())
+        if known is None:
+            operations.append(Create(layout.CLUSTER_ID, layout.encode_cluster_id(found)))
+        if not operations:
+            return found
+        with suppress(NodeExists):  # another broker begins at the same moment: look again
+            await store.commit(operations)
+            return found
 
 
-async def register(store: MetadataStore, broker: BrokerImage, clock: Clock) -> BrokerImage:
+async def register(
+    store: MetadataStore, broker: BrokerImage, clock: Clock, wait_ms: int = 0
+) -> BrokerImage:
     """Announce the broker for as long as the session lives; returns it with its broker epoch.
 
-    Raises ConfigError if another one has this id.
+    `wait_ms`: how long a registration may stand that an earlier life of this broker has left: it
+    goes with its session. Raises ConfigError if it does not, for then another one has this id.
     """
     path = layout.broker_path(broker.broker_id)
+    deadline_ms = clock.now_ms() + wait_ms
+    while True:
+        gone = asyncio.Event()
+        store.watch(path, gone.set)
+        node = await store.read(path)
+        if node is None:
+            with suppress(NodeExists):  # then see what stands there
+                return broker._replace(epoch=await _announce(store, path, broker, clock))
+            continue
+        left_ms = deadline_ms - clock.now_ms()
+        if left_ms <= 0 or node.owner == store.session_id:
+            raise ConfigError(
+                f"broker.id={broker.broker_id} is taken by a broker that is running; "
+                "choose another one"
+            )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(left_ms / 1000):
+                await gone.wait()
+
+
+async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock: Clock) -> int:
+    """Make the node, and return its czxid; raises NodeExists, OutcomeUnknown if it is not there."""
+    unknown = None
     try:
         # Two steps, as Kafka does it: the data version of a registration is never 0.
-        await store.commit(
-            [
-                Create(path, ephemeral=True),
-                Set(path, layout.encode_broker(broker, clock.now_ms()), version=0),
-            ]
-        )
-    except NodeExists:
-        raise ConfigError(
-            f"broker.id={broker.broker_id} is taken by a broker that is running; choose another one"
-        ) from None
+        data = layout.encode_broker(broker, clock.now_ms())
+        await store.commit([Create(path, ephemeral=True), Set(path, data, version=0)])
+    except OutcomeUnknown as error:
+        unknown = error
     node = await store.read(path)
-    assert node is not None, "our own registration is gone while the session lives"
-    return broker._replace(epoch=node.czxid)
+    if node is not None and node.owner == store.session_id:
+        return node.czxid
+    assert unknown is not None, "our own registration is gone while the session lives"
+    raise unknown
 
 
-async def become_controller(
-    store: MetadataStore, broker_id: int, clock: Clock
-) -> tuple[int, int] | None:
+async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) -> Elected | None:
     """Take the office if it is free; returns the new controller epoch and its data version.
 
     None: another broker has it. The epoch's version fences whoever had the office before.
@@ -99,23 +135,35 @@ async def become_controller(
         await store.commit(operations)
     except (NodeExists, BadVersion):
         return None
-    return epoch + 1, version + 1
+    except OutcomeUnknown:
+        held = await office_of(store, broker_id)
+        if held is None and await store.read(layout.CONTROLLER) is None:
+            raise  # it did not happen, and nobody else has the office either
+        return held
+    return Elected(epoch + 1, version + 1)
 
 
-async def give_topic_ids(
-    store: MetadataStore, names: Iterable[str], epoch_version: int, random: Random
-) -> None:
-    """Give those of these topics an id that have none: Kafka did not before 2.8 (KIP-516).
+async def office_of(store: MetadataStore, broker_id: int) -> Elected | None:
+    """The epoch in which this broker is controller, by what stands in the tree; None: it is not."""
+    # In this order: whoever has the office after the epoch was read has had it in this epoch.
+    epoch = await store.read(layout.CONTROLLER_EPOCH)
+    node = await store.read(layout.CONTROLLER)
+    if epoch is None or node is None or not is_own(store, node, broker_id):
+        return None
+    return Elected(layout.decode_epoch(epoch.data), epoch.version)
 
-    `epoch_version` is the controller's, whose commit it is.
-    """
-    operations: list[Operation] = [Check(layout.CONTROLLER_EPOCH, epoch_version)]
-    for name in names:
-        path = layout.topic_path(name)
-        node = await store.read(path)
-        topic = None if node is None else layout.decode_topic(name, node.data)
-        if node is not None and topic is not None and topic.topic_id is None:
-            data = layout.encode_topic_node(topic._replace(topic_id=random.uuid()))
-            operations.append(Set(path, data, node.version))
-    if len(operations) > 1:
-        await store.commit(operations)
+
+async def leave_office(store: MetadataStore, broker_id: int) -> None:
+    """Let another broker be controller, if it is still this one."""
+    office = await office_of(store, broker_id)
+    if office is not None:
+        # If somebody else has taken it meanwhile, the epoch has grown with that.
+        with suppress(NoNode, BadVersion):
+            await store.commit(
+                [Check(layout.CONTROLLER_EPOCH, office.version), Delete(layout.CONTROLLER)]
+            )
+
+
+def is_own(store: MetadataStore, node: Znode, broker_id: int) -> bool:
+    """Whether this `/controller` is the one that this broker made in this session."""
+    return node.owner == store.session_id and layout.decode_controller(node.data) == broker_id

@@ -2,23 +2,31 @@
 
 Owns the order "append, write, tell the machine, do what it decides". Appends are staged: `written`
 comes once for all of a wake-up (`Replicas.write_staged`). Waiting is a heap of futures keyed by
-offset (acks=all), and fetches and sessions that are parked here are told of each append: there is
-no purgatory and nothing walks all partitions.
+offset (acks=all), and fetches and sessions that are parked here are told of each append: followers
+when it is written, consumers when it is visible. There is no purgatory and nothing walks all
+partitions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.errors import KafkaError, NotLeaderOrFollower
+from barnabas.broker.watchers import Watchers
+from barnabas.errors import KafkaError, NotEnoughReplicasAfterAppend, NotLeaderOrFollower
+from barnabas.replication.partition import Advance, Effect, FollowerFetch
 
 if TYPE_CHECKING:
     from barnabas.broker.parked_fetch import Watcher
+    from barnabas.cluster.control import IsrProposal
     from barnabas.replication.partition import Partition
-    from barnabas.storage.log import AppendResult, Log
+    from barnabas.storage.log import Log
+    from barnabas.storage.placed import AppendResult
     from barnabas.types import FileSlice, TopicPartition
+
+_LEVEL_FOR_MS = 1000  # how exactly it is known since when a follower has had everything
 
 
 class Replica:
@@ -26,10 +34,15 @@ class Replica:
 
     __slots__ = (
         "_dirty",
+        "_fetches",
+        "_followers",
         "_is_dirty",
+        "_moved",
         "_next_ticket",
         "_parked",
+        "_propose",
         "_stopped_by",
+        "_told_bytes",
         "_unseen_bytes",
         "_waiting",
         "flush",
@@ -37,17 +50,29 @@ class Replica:
         "partition",
     )
 
-    def __init__(self, log: Log, partition: Partition, dirty: list[Replica]) -> None:
-        """`dirty` collects the replicas that have something to be written."""
+    def __init__(
+        self,
+        log: Log,
+        partition: Partition,
+        dirty: list[Replica],
+        propose: Callable[[IsrProposal], None],
+    ) -> None:
+        """`dirty` collects the replicas that have something to be written; `propose` takes what the
+        leader wants the controller to write."""
         self.log = log
         self.partition = partition
         self._dirty = dirty
+        self._propose = propose
         self._is_dirty = False
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] | None = None
+        self._waiting: list[tuple[int, int, bool, asyncio.Future[None]]] | None = None
         self._next_ticket = 0  # keeps equal offsets apart in the heap, in order of arrival
-        self._parked: dict[Watcher, None] | None = None
+        self._parked: Watchers | None = None
+        self._followers: Watchers | None = None
+        self._fetches: dict[int, FollowerFetch] | None = None  # each follower's last one
+        self._moved: asyncio.Event | None = None
         self._stopped_by: KafkaError | None = None
         self._unseen_bytes = 0  # appended, and not yet below the high watermark
+        self._told_bytes = 0  # of those, what the followers have been told of
         self.flush: asyncio.Task[None] | None = None
         """The one under way: what was appended since it began waits for the next."""
 
@@ -64,6 +89,8 @@ class Replica:
     def last_stable_offset(self) -> int:
         """The first offset that consumers of committed records cannot see (CO-6)."""
         return self.log.last_stable_offset(self.partition.high_watermark)
+
+    # --- append ----------------------------------------------------------------------------------
 
     def append(self, records: memoryview, now_ms: int) -> AppendResult:
         """Stage a producer's batch as the leader; raises a KafkaError row, or OSError.
@@ -99,16 +126,24 @@ class Replica:
         """Write what was staged. Raises OSError; the log has failed then."""
         self._is_dirty = False
         self.log.write_staged()
+        if self._followers:
+            self._followers.told(self._unseen_bytes - self._told_bytes)
+            self._told_bytes = self._unseen_bytes
 
-    def counted(self) -> None:
+    def counted(self, now_ms: int) -> None:
         """The log's end counts for the high watermark: written, and flushed where that is asked."""
-        if self.partition.appended(self.log.log_end_offset):
-            self._high_watermark_rose()
+        if self._fetches:
+            self._keep_level(now_ms)
+        effects = self.partition.appended(self.log.log_end_offset, now_ms)
+        if effects:
+            self.carry_out(effects)
 
     async def flushed(self, offset: int) -> None:
         """Return when everything below `offset` is on disk, as far as a flush was asked for."""
         while self.flush is not None and self.log.recovery_point < offset:
             await asyncio.shield(self.flush)
+
+    # --- read ------------------------------------------------------------------------------------
 
     def read(
         self, offset: int, max_bytes: int, at_least_one_batch: bool, committed: bool = False
@@ -120,55 +155,154 @@ class Replica:
         end = self.last_stable_offset if committed else self.partition.high_watermark
         return self.log.read(offset, max_bytes, end, at_least_one_batch)
 
-    def wait_for(self, offset: int) -> asyncio.Future[None]:
-        """Done when the high watermark has reached `offset`; fails when leadership is lost."""
+    def park(self, watcher: Watcher) -> None:
+        """Have a consumer told of what becomes visible."""
+        if self._parked is None:
+            self._parked = Watchers()
+        self._parked.park(watcher)
+
+    def unpark(self, watcher: Watcher) -> None:
+        if self._parked is not None:
+            self._parked.unpark(watcher)
+
+    @property
+    def followers(self) -> Watchers:
+        """Where followers park: they are told of what is written, visible or not."""
+        if self._followers is None:
+            self._followers = Watchers()
+        return self._followers
+
+    # --- as leader -------------------------------------------------------------------------------
+
+    def fetched(self, fetch: FollowerFetch, now_ms: int) -> None:
+        """A follower has everything below the offset that it asks for (RE-5).
+
+        Raises NotLeaderOrFollower, FencedLeaderEpoch and UnknownLeaderEpoch, as the machine does.
+        """
+        self.carry_out(self.partition.fetched(fetch, now_ms))
+        if self._fetches is None:
+            self._fetches = {}
+        self._fetches[fetch.replica] = fetch
+        if self._moved is not None:
+            self._moved.set()
+
+    def _keep_level(self, now_ms: int) -> None:
+        """Before the log's end moves on: who was level with it was so until now.
+
+        An idle partition is not in its followers' requests, so nothing else would tell the machine.
+        """
+        partition = self.partition
+        for replica, fetch in (self._fetches or {}).items():
+            if (
+                fetch.offset == partition.log_end_offset
+                and replica in partition.isr
+                and now_ms - partition.caught_up_at_ms(replica) > _LEVEL_FOR_MS
+                and partition.live.get(replica) in (-1, fetch.broker_epoch)
+            ):
+                self.carry_out(partition.fetched(fetch, now_ms))
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Do what the machine has decided."""
+        for effect in effects:
+            if effect.__class__ is Advance:
+                self._high_watermark_rose()
+            elif not isinstance(effect, Advance):
+                self._propose(effect.proposal)
+
+    def wait_for(self, offset: int, *, is_strict: bool = False) -> asyncio.Future[None]:
+        """Done when the high watermark has reached `offset`; fails when leadership is lost.
+
+        If it `is_strict`, NotEnoughReplicasAfterAppend too, when the ISR falls below the minimum.
+        """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._stopped_by is not None:
             future.set_exception(self._stopped_by)
             return future
+        if offset <= self.partition.high_watermark:  # it may have risen since it was looked at
+            future.set_result(None)
+            return future
         if self._waiting is None:
             self._waiting = []
-        heapq.heappush(self._waiting, (offset, self._next_ticket, future))
+        heapq.heappush(self._waiting, (offset, self._next_ticket, is_strict, future))
         self._next_ticket += 1
         return future
 
-    def park(self, watcher: Watcher) -> None:
-        if self._parked is None:
-            self._parked = {}
-        self._parked[watcher] = None
+    async def low_watermark_moves(self, timeout_s: float) -> None:
+        """Return when a follower has fetched, or leadership is lost; or after that time."""
+        if self._moved is None or self._moved.is_set():
+            self._moved = asyncio.Event()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._moved.wait()
+        except TimeoutError:
+            return
 
-    def unpark(self, watcher: Watcher) -> None:
-        if self._parked is not None:
-            self._parked.pop(watcher, None)
+    def log_start_moved(self) -> None:
+        """The log begins elsewhere now (retention, DeleteRecords): readers and followers are told
+        at once."""
+        self.partition.log_start_offset = self.log.log_start_offset
+        self.wake_watchers()
+
+    # --- roles -----------------------------------------------------------------------------------
 
     def leads(self) -> None:
         """This broker leads the partition, in a new epoch."""
         self._stopped_by = None
+        self._fetches = None
+        self._unseen_bytes = self._told_bytes = 0
+        self.partition.log_start_offset = self.log.log_start_offset
         self.wake_watchers()
+
+    def isr_changed(self) -> None:
+        """Whoever waits for all of the ISR cannot be promised anything by one that is too small.
+
+        Followers' sessions look here when they are asked next: who is out of it may join.
+        """
+        if self._followers is not None:
+            self._followers.told(0)
+        if not self._waiting or self.partition.has_enough_in_sync():
+            return
+        error = NotEnoughReplicasAfterAppend(
+            f"{self.topic_partition}: written, but the ISR shrank below min.insync.replicas"
+        )
+        strict = [future for _, _, is_strict, future in self._waiting if is_strict]
+        self._waiting = [each for each in self._waiting if not each[2]]
+        heapq.heapify(self._waiting)
+        for future in strict:
+            if not future.done():
+                future.set_exception(error)
 
     def stopped(self, reason: KafkaError | None = None) -> None:
         """This broker no longer leads, hosts or can reach it: whoever waits must learn so."""
         error = self._stopped_by = reason or NotLeaderOrFollower(
             f"{self.topic_partition} is no longer led by this broker"
         )
+        self._fetches = None
         waiting, self._waiting = self._waiting, None
-        for _, _, future in waiting or ():
+        for *_, future in waiting or ():
             if not future.done():
                 future.set_exception(error)
+        if self._moved is not None:
+            self._moved.set()
         self.wake_watchers()
 
     def wake_watchers(self) -> None:
         """Something changed that readers must see at once (leadership, deletion, log start)."""
-        for watcher in list(self._parked or ()):
-            watcher.wake()
+        if self._parked is not None:
+            self._parked.wake()
+        if self._followers is not None:
+            self._followers.wake()
 
     def _high_watermark_rose(self) -> None:
         high_watermark = self.partition.high_watermark
         while self._waiting and self._waiting[0][0] <= high_watermark:
-            future = heapq.heappop(self._waiting)[2]
+            future = heapq.heappop(self._waiting)[3]
             if not future.done():
                 future.set_result(None)
-        visible_bytes, self._unseen_bytes = self._unseen_bytes, 0
-        if self._parked:
-            for watcher in list(self._parked):
-                watcher.told(visible_bytes)
+        visible_bytes = self._unseen_bytes
+        if high_watermark >= self.log.log_end_offset:
+            self._unseen_bytes = self._told_bytes = 0
+        if self._parked is not None:
+            self._parked.told(visible_bytes)
+        if self._followers is not None:
+            self._followers.told(0)

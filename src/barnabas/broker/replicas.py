@@ -16,7 +16,14 @@ from pathlib import Path
 
 from barnabas.broker.replica import Replica
 from barnabas.clock import Clock
-from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
+from barnabas.cluster.control import (
+    IsrAnswer,
+    IsrProposal,
+    LeaderAndIsr,
+    PartitionState,
+    StopReplica,
+)
+from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.cluster.layout import uuid_text
 from barnabas.config import BrokerConfig
 from barnabas.errors import (
@@ -36,27 +43,37 @@ _log = logging.getLogger(__name__)
 DirectoryFailed = Callable[[Path, Sequence[TopicPartition]], None]
 
 
-def _nobody(_: Replica) -> None:
+def _nobody(*_: object) -> None:
     """Nobody asked to be told."""
+
+
+def _follows(replica: Replica) -> bool:
+    return not replica.partition.is_leader and replica.partition.leader != NO_LEADER
 
 
 class Replicas:
     """Every replica on this broker, by topic and partition."""
 
     __slots__ = (
+        "_broker_epoch",
         "_broker_id",
         "_clock",
         "_config",
         "_dirty",
         "_foreign",
+        "_live",
         "_offline",
         "_overrides",
         "_replicas",
+        "_replicated",
         "_store",
         "_write_soon",
         "on_directory_failed",
+        "on_following",
         "on_leading",
         "on_left",
+        "on_propose",
+        "on_stopped_following",
         "preparing",
     )
 
@@ -70,6 +87,7 @@ class Replicas:
         self._offline: set[TopicPartition] = set()
         self._foreign: set[TopicPartition] = set()  # on disk as another topic's of that name
         self._dirty: list[Replica] = []
+        self._replicated: dict[Replica, None] = {}  # what is led here and followed elsewhere
         self.preparing: set[str] = set()
         """Topics whose batches are more than looked at: see `storage.admission.prepare`."""
         self.on_directory_failed: DirectoryFailed | None = None
@@ -77,6 +95,14 @@ class Replicas:
         """Told of each replica that leads its partition from now on, in a new epoch."""
         self.on_left: Callable[[Replica], None] = _nobody
         """Told of each replica that leads or hosts its partition no longer."""
+        self.on_following: Callable[[Replica, int], None] = _nobody
+        """Told of each replica that follows this broker from now on, or in a new epoch."""
+        self.on_stopped_following: Callable[[Replica], None] = _nobody
+        """Told of each replica that leads, has no leader to follow or is hosted no longer."""
+        self.on_propose: Callable[[IsrProposal], None] = _nobody
+        """Told of each ISR that a leader here wants; `isr_answered` brings what became of it."""
+        self._live: dict[int, int] = {}
+        self._broker_epoch = -1
         self._write_soon: asyncio.Handle | None = None
 
     def __len__(self) -> int:
@@ -94,20 +120,30 @@ class Replicas:
         # A plain tuple will do: it equals the TopicPartition, and is made in a tenth of the time.
         replica = self._replicas.get(topic_partition)
         if replica is None:
-            name = TopicPartition(*topic_partition)
-            if name in self._offline:
-                raise KafkaStorageError(f"the log directory of {name} is offline")
-            raise UnknownTopicOrPartition(f"{name} is not hosted by this broker")
+            raise self._missing(topic_partition)
         if not replica.partition.is_leader:
             raise NotLeaderOrFollower(f"this broker does not lead {replica.topic_partition}")
         return replica
+
+    def hosted(self, topic_partition: tuple[str, int]) -> Replica:
+        """The replica, whether it leads or follows; else the row that a client must get."""
+        replica = self._replicas.get(topic_partition)
+        if replica is None:
+            raise self._missing(topic_partition)
+        return replica
+
+    def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:
+        name = TopicPartition(*topic_partition)
+        if name in self._offline:
+            return KafkaStorageError(f"the log directory of {name} is offline")
+        return UnknownTopicOrPartition(f"{name} is not hosted by this broker")
 
     # --- what the controller says ----------------------------------------------------------------
 
     def apply_leader_and_isr(self, request: LeaderAndIsr) -> dict[TopicPartition, int]:
         """Host, lead or follow as the controller says; an error code for each partition.
 
-        An older leader epoch changes nothing.
+        An older leader epoch changes nothing, nor does an ISR that is older than what is known.
         """
         codes = {}
         for state in request.partitions:
@@ -118,20 +154,50 @@ class Replicas:
                 codes[state.topic_partition] = KafkaStorageError.code
                 continue
             codes[state.topic_partition] = 0
-            partition = replica.partition
-            if state.partition.leader_epoch <= partition.leader_epoch:
+            partition, told = replica.partition, state.partition
+            if (told.leader_epoch, told.partition_epoch) <= (
+                partition.leader_epoch,
+                partition.partition_epoch,
+            ):
                 continue
-            if state.partition.leader == self._broker_id:
-                log = replica.log
-                # Before any append: an epoch starts at the log end that its leader found.
-                log.assign_leader_epoch(state.partition.leader_epoch)
-                partition.become_leader(state.partition, log.log_end_offset)
-                replica.leads()
-                self.on_leading(replica)
-            else:
-                partition.become_follower(state.partition)
-                self._left(replica)
+            try:
+                self._take_role(replica, told)
+            except OSError as error:
+                self.fail_directory(replica, error)
+                codes[state.topic_partition] = KafkaStorageError.code
         return codes
+
+    def _take_role(self, replica: Replica, told: PartitionImage) -> None:
+        """Lead or follow in a new epoch, or with another ISR in the one that is."""
+        log, partition = replica.log, replica.partition
+        is_new = told.leader_epoch > partition.leader_epoch
+        was_following = _follows(replica)
+        if told.leader != self._broker_id:
+            partition.become_follower(told)
+            self._replicated.pop(replica, None)
+            if is_new:
+                self._left(replica)
+                if told.leader != NO_LEADER:
+                    self.on_following(replica, told.leader)
+                elif was_following:
+                    self.on_stopped_following(replica)
+            return
+        if was_following:
+            self.on_stopped_following(replica)
+        if is_new:
+            # Before any append: an epoch starts at the log end that its leader found.
+            log.assign_leader_epoch(told.leader_epoch)
+        effects = partition.become_leader(told, log.log_end_offset, self._clock.now_ms())
+        if len(told.replicas) > 1:
+            self._replicated[replica] = None
+        else:
+            self._replicated.pop(replica, None)
+        if is_new:
+            replica.leads()
+        replica.carry_out(effects)
+        replica.isr_changed()
+        if is_new:
+            self.on_leading(replica)
 
     def apply_stop_replica(self, request: StopReplica) -> dict[TopicPartition, int]:
         """Stop hosting the partitions, and delete their data if so told; an error code for each."""
@@ -139,16 +205,73 @@ class Replicas:
             replica = self._replicas.pop(topic_partition, None)
             self._offline.discard(topic_partition)
             if replica is not None:
-                self._left(replica)
+                self._gone(replica)
             if topic_partition in self._foreign:
                 self._foreign.discard(topic_partition)
             elif request.delete and topic_partition in self._store.logs:
                 self._store.delete(topic_partition)
         return dict.fromkeys(request.partitions, 0)
 
+    # --- the ISR ---------------------------------------------------------------------------------
+
+    @property
+    def live(self) -> dict[int, int]:
+        """The live brokers and the epochs of their registrations; all partitions here share it.
+
+        Assigned whole, by whoever learns it: no high watermark waits for a broker that has gone.
+        """
+        return self._live
+
+    @live.setter
+    def live(self, live: Mapping[int, int]) -> None:
+        found = dict(live)
+        has_gone = any(found.get(broker) != epoch for broker, epoch in self._live.items())
+        self._live.clear()
+        self._live.update(found)
+        if has_gone:
+            now_ms = self._clock.now_ms()
+            for replica in list(self._replicated):
+                partition = replica.partition
+                replica.carry_out(partition.appended(partition.log_end_offset, now_ms))
+
+    @property
+    def broker_epoch(self) -> int:
+        """Of this broker's own registration; -1 before the first."""
+        return self._broker_epoch
+
+    @broker_epoch.setter
+    def broker_epoch(self, broker_epoch: int) -> None:
+        self._broker_epoch = broker_epoch
+        for replica in self._replicas.values():
+            replica.partition.broker_epoch = broker_epoch
+
+    def check_isr(self, now_ms: int) -> None:
+        """Have followers leave the ISR that have not kept up (RE-8), in what is led here."""
+        for replica in list(self._replicated):
+            replica.carry_out(replica.partition.expire(now_ms))
+
+    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer) -> None:
+        """The controller has agreed to a leader's proposal, or refused it."""
+        replica = self._replicas.get(proposal.topic_partition)
+        if replica is None or not replica.partition.is_leader:
+            return  # it is led elsewhere by now
+        partition = replica.partition
+        replica.carry_out(partition.isr_answered(proposal, answer, self._clock.now_ms()))
+        replica.isr_changed()
+
+    def _propose(self, proposal: IsrProposal) -> None:
+        self.on_propose(proposal)
+
     def _left(self, replica: Replica, reason: KafkaError | None = None) -> None:
         self.on_left(replica)
         replica.stopped(reason)
+
+    def _gone(self, replica: Replica, reason: KafkaError | None = None) -> None:
+        """It is hosted no longer."""
+        self._replicated.pop(replica, None)
+        if _follows(replica):
+            self.on_stopped_following(replica)
+        self._left(replica, reason)
 
     def _try_to_host(self, state: PartitionState) -> Replica | None:
         name = state.topic_partition
@@ -198,8 +321,13 @@ class Replicas:
             self._broker_id,
             min_insync_replicas=config.min_insync_replicas,
             high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
+            lag_time_max_ms=self._config.int("replica.lag.time.max.ms"),
+            topic_id=state.topic_id,
         )
-        replica = Replica(log, partition, self._dirty)
+        partition.live = self._live
+        partition.broker_epoch = self._broker_epoch
+        partition.log_start_offset = log.log_start_offset
+        replica = Replica(log, partition, self._dirty, self._propose)
         self._replicas[name] = replica
         return replica
 
@@ -244,6 +372,7 @@ class Replicas:
         """
         dirty = self._dirty[:]
         self._dirty.clear()
+        now_ms = self._clock.now_ms()
         for replica in dirty:
             if self._replicas.get(replica.topic_partition) is not replica:
                 continue  # deleted since, or lost with its directory: nobody waits for it any more
@@ -254,10 +383,10 @@ class Replicas:
                 continue
             if replica.flush is not None:
                 continue  # what is appended during a flush counts after the next one
-            if replica.log.due_flush(self._clock.now_ms()):
+            if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
             elif replica.partition.is_leader:
-                replica.counted()
+                replica.counted(now_ms)
 
     def write_soon(self) -> None:
         """Have what was appended outside of a request written, before the loop waits again."""
@@ -289,7 +418,7 @@ class Replicas:
             return
         replica.flush = None
         if replica.partition.is_leader:
-            replica.counted()
+            replica.counted(self._clock.now_ms())
 
     # --- directories that fail -------------------------------------------------------------------
 
@@ -312,7 +441,7 @@ class Replicas:
             lost = self._replicas.pop(name, None)
             self._offline.add(name)
             if lost is not None:
-                self._left(lost, KafkaStorageError(f"the log directory of {name} is offline"))
+                self._gone(lost, KafkaStorageError(f"the log directory of {name} is offline"))
         if self.on_directory_failed is not None:
             self.on_directory_failed(directory, names)
 

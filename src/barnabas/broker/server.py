@@ -1,10 +1,11 @@
 """The composition root: builds, starts and stops everything a broker is. Read it first.
 
-    bind sockets -> open logs (recover) -> open the metadata store -> become controller
+    bind sockets -> open logs (recover) -> open the metadata store -> register, be elected or not
         -> LeaderAndIsr / UpdateMetadata make replicas and the image -> serve
 
-and backwards at the stop. Binding comes first, so that a taken port costs nothing; accepting comes
-last, so that nobody is answered before the answer is known.
+and backwards at the stop. Binding comes first, so that a taken port costs nothing; a broker that is
+alone accepts last, so that nobody is answered before the answer is known. One of a cluster accepts
+before it registers, since the controller may be another broker and has to reach it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from barnabas.broker.acceptor import Acceptor
@@ -30,12 +31,18 @@ from barnabas.broker.listeners import (
     configured_listeners,
     socket_options,
 )
+from barnabas.broker.neighbours import Neighbours
+from barnabas.broker.peers import Peers
 from barnabas.broker.producer_ids import ProducerIds
+from barnabas.broker.registration import ensure_base
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
+from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage
+from barnabas.cluster.loading import children
+from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.net.memory import MemoryPool
 from barnabas.replication.fetch_session import FetchSessions
@@ -46,14 +53,21 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 _MAX_SESSION_ID = 2**31 - 1
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux has it
 
 
 class Server:
     """One broker. `start` and `stop` are called once each, on the loop that serves it."""
 
     def __init__(
-        self, config: BrokerConfig, clock: Clock | None = None, random: Random | None = None
+        self,
+        config: BrokerConfig,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        store: MetadataStore | None = None,
     ) -> None:
+        """`store`: what this broker shares with others; closed when the broker stops. Else it is
+        the ZooKeeper of the configuration, or a store of its own where that names none."""
         self.config = config
         self.clock = clock or SystemClock()
         self.random = random or SystemRandom()
@@ -64,7 +78,9 @@ class Server:
         self._acceptors: list[Acceptor] = []
         self._routers: list[Router] = []
         self._logs: LogStore | None = None
-        self._metadata: EmbeddedStore | None = None
+        self._metadata = store
+        self._has_peers = store is not None or bool(config.str("zookeeper.connect"))
+        self._neighbours: Neighbours | None = None
         self._controller: ControllerRunner | None = None
         self._housekeeping: Housekeeping | None = None
         self._cleaning: Cleaning | None = None
@@ -91,8 +107,14 @@ class Server:
         try:
             self._bind()
             self._open_logs()
-            await self._join_cluster()
-            await self._serve()
+            await self._open_metadata()
+            self._build()
+            if self._has_peers:
+                self._serve()
+                await self._join_cluster()
+            else:
+                await self._join_cluster()
+                self._serve()
         except BaseException:
             await self.stop()
             raise
@@ -111,13 +133,22 @@ class Server:
         )
         # With the broker's own settings, until LeaderAndIsr tells a topic's.
         self._logs.begin(self.log_dirs, self.config.log_config(), self.clock.now_ms())
-        self._metadata = EmbeddedStore.open(self.log_dirs[0])
 
-    async def _join_cluster(self) -> None:
+    async def _open_metadata(self) -> None:
+        if self._metadata is None and self._has_peers:
+            # Only here, so that a broker which is alone loads nothing of ZooKeeper's client.
+            from barnabas.cluster.zookeeper import ZooKeeperStore
+            from barnabas.cluster.zookeeper_settings import settings_from
+
+            self._metadata = await ZooKeeperStore.open(settings_from(self.config))
+        elif self._metadata is None:
+            self._metadata = EmbeddedStore.open(self.log_dirs[0])
+
+    def _build(self) -> None:
         assert self._logs is not None and self._metadata is not None
-        endpoints, automatic = advertised_endpoints(self.config, self.listeners)
         self._replicas = Replicas(self.broker_id, self._logs, self.config, self.clock)
         self._replicas.on_directory_failed = self._directory_failed
+        peers = Peers(self.config, self.clock, self.random) if self._has_peers else None
         self._controller = ControllerRunner(
             self._metadata,
             self.broker_id,
@@ -125,7 +156,9 @@ class Server:
             self.random,
             lambda request: self.node.control.carry_out(request),
             latest_epoch_of=self._latest_epoch_of,
+            peers=peers,
         )
+        self._controller.on_registered = self._registered
         self._node = Node(
             self.config,
             self.clock,
@@ -134,7 +167,9 @@ class Server:
             ClusterImage.empty(),
             ProducerIds(self._controller),
         )
-        self._node.auto_advertised = automatic
+        self._controller.seen = lambda: self.node.image
+        self._controller.configure(self.config)
+        self._node.config_listeners.append(self._controller.configure)
         self._node.random = self.random
         self._node.store = self._metadata
         self._node.internal_topics = InternalTopics(self._controller)
@@ -146,18 +181,60 @@ class Server:
         )
         self._node.config_listeners.append(apply_log_level)
         self._node.dynamic_config = DynamicConfig(self._metadata, self._node)
-        rack = self.config.str("broker.rack") or None
-        cluster_id = await self._controller.start(
-            BrokerImage(self.broker_id, endpoints, rack, epoch=0), self._logs.cluster_id
+        if peers is not None:
+            self._neighbours = Neighbours(self._node, peers)
+
+    async def _join_cluster(self) -> None:
+        logs, controller = self._logs, self._controller
+        assert logs is not None and controller is not None and self._replicas is not None
+        endpoints, self.node.auto_advertised = advertised_endpoints(self.config, self.listeners)
+        broker = BrokerImage(
+            self.broker_id,
+            endpoints,
+            self.config.str("broker.rack") or None,
+            epoch=0,
+            may_have_lost=self._has_peers and await self._may_have_lost(logs),
         )
-        self._logs.set_cluster_id(cluster_id)
-        self._logs.unknown_to(self._controller.known_partitions)
+        if self._has_peers:
+            # The controller may have something to say before `start` returns.
+            assert self._metadata is not None
+            cluster_id = await ensure_base(self._metadata, logs.cluster_id, self.random)
+            self.node.image = self.node.image._replace(cluster_id=cluster_id)
+        logs.set_cluster_id(await controller.start(broker, logs.cluster_id))
+        await self.node.control.until(self._is_known)
+        if self._has_peers:
+            logs.loss_is_known(_boot_id())
+        logs.unknown_to(controller.known_partitions)
         if self._replicas.offline:
-            await self._controller.replicas_offline(sorted(self._replicas.offline))
-        await self._node.dynamic_config.start()
+            await controller.replicas_offline(sorted(self._replicas.offline))
+        await self.node.dynamic_config.start()
         self._is_dynamic = True
 
-    async def _serve(self) -> None:
+    async def _may_have_lost(self, logs: LogStore) -> bool:
+        """Whether what others count on in these logs may be gone. In a cluster without a topic
+        nobody counts on anything."""
+        assert self._metadata is not None
+        return not logs.begins_whole(_boot_id()) and bool(
+            await children(self._metadata, layout.TOPICS)
+        )
+
+    def _registered(self, broker: BrokerImage) -> None:
+        """The session has begun, or another one after it: requests of an older one are refused."""
+        self.node.broker_epoch = self.node.replicas.broker_epoch = broker.epoch
+
+    def _is_known(self, image: ClusterImage) -> bool:
+        """Whether the controller knows of this registration, and has said so.
+
+        What was meant for an earlier one was refused; over the wire no epoch comes with a name.
+        """
+        return self.broker_id in image.brokers
+
+    async def knows_brokers(self, broker_ids: Iterable[int]) -> None:
+        """Return when this broker has heard of all of these."""
+        wanted = set(broker_ids)
+        await self.node.control.until(lambda image: wanted <= image.brokers.keys())
+
+    def _serve(self) -> None:
         assert self._logs is not None and self._replicas is not None
         memory = MemoryPool(self.config.int("queued.max.request.bytes"))
         connections = Connections(self.config, self.clock)
@@ -201,8 +278,13 @@ class Server:
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
-    async def stop(self) -> None:
-        """A clean stop: the next start needs no recovery. Safe after a start that failed."""
+    async def stop(self, *, gives_away: bool = True) -> None:
+        """A clean stop: the next start needs no recovery. Safe after a start that failed.
+
+        With `gives_away` others lead first what this broker leads.
+        """
+        if self._neighbours is not None and self._is_dynamic and gives_away:
+            await self._neighbours.leave()
         if self._cleaning is not None:
             await self._cleaning.stop()
         if self._housekeeping is not None:
@@ -218,6 +300,8 @@ class Server:
             await self.node.dynamic_config.stop()
         if self._node is not None:
             self._node.coordinators.close()
+        if self._neighbours is not None:
+            await self._neighbours.stop()
         if self._controller is not None:
             await self._controller.stop()
         if self._logs is not None:
@@ -226,3 +310,11 @@ class Server:
             self._logs.close()
         if self._metadata is not None:
             await self._metadata.close()
+
+
+def _boot_id() -> bytes:
+    """Which boot of the machine this is; empty where nobody can tell."""
+    try:
+        return OsFiles().read(_BOOT_ID)
+    except OSError:
+        return b""

@@ -11,9 +11,11 @@ can come between the two.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.authorization import Operation, ResourceType
+from barnabas.broker.verifier import Unverified
 from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.errors import (
     NONE,
@@ -23,6 +25,7 @@ from barnabas.errors import (
     CorruptData,
     InvalidProducerEpoch,
     InvalidTxnState,
+    KafkaError,
     NotCoordinator,
     NotEnoughReplicas,
     ProducerFenced,
@@ -36,6 +39,7 @@ from barnabas.storage.producers import NO_OFFSET
 if TYPE_CHECKING:
     from barnabas.broker.context import Context, Node
     from barnabas.broker.replica import Replica
+    from barnabas.types import TopicPartition
 
 _KNOW_ABORTABLE = 11  # the first version of Produce that may answer TRANSACTION_ABORTABLE
 
@@ -78,21 +82,12 @@ def check_open(
     """
     if not node.config.bool("transaction.partition.verification.enable"):
         return
-    name, producer_id, producer_epoch = batch
-    known = replica.log.producers.get(producer_id)
-    if (
-        known is not None
-        and known.epoch == producer_epoch
-        and known.transaction_offset != NO_OFFSET
-    ):
+    if _is_open(replica, batch):
         return
     try:
-        # A coordinator on another broker would be asked here, by AddPartitionsToTxn.
-        machine = node.transactions.shard_of(name).machine
-        topic_partition = replica.topic_partition
-        codes = machine.verify(name, producer_id, producer_epoch, [topic_partition])
-        if codes[topic_partition] != NONE:
-            raise error_for_code(codes[topic_partition])
+        code = _asked(node, replica.topic_partition, batch)
+        if code != NONE:
+            raise error_for_code(code)
     except _PASSING as error:
         raise NotEnoughReplicas(
             f"{replica.topic_partition}: cannot tell yet whether it is in the transaction: {error}"
@@ -102,3 +97,59 @@ def check_open(
     except TransactionAbortable as error:
         message = f"{replica.topic_partition} was not added to the transaction"
         raise (TransactionAbortable if knows_abortable else InvalidTxnState)(message) from error
+
+
+def _asked(node: Node, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
+    """What the coordinator says of the write: the one here, or (asked before) the one elsewhere."""
+    if node.verifier is not None and node.verifier.is_elsewhere(batch.transactional_id):
+        return node.verifier.take(topic_partition, batch)
+    machine = node.transactions.shard_of(batch.transactional_id).machine
+    return machine.verify(*batch, [topic_partition])[topic_partition]
+
+
+async def verify(node: Node, batches: Iterable[Unverified]) -> None:
+    """Have the coordinator asked about these; `check_open` finds what it said."""
+    wanted = unverified(node, batches)
+    if wanted and node.verifier is not None:
+        await node.verifier.verify(wanted)
+
+
+def unverified(node: Node, batches: Iterable[Unverified]) -> list[Unverified]:
+    """Those about which a coordinator on another broker must be asked before the append."""
+    verifier = node.verifier
+    if verifier is None or not node.config.bool("transaction.partition.verification.enable"):
+        return []
+    found = []
+    for each in batches:
+        if not verifier.is_elsewhere(each.batch.transactional_id):
+            continue
+        try:
+            replica = node.replicas.leader_of(each.topic_partition)
+        except KafkaError:
+            continue  # the append says so, in its own words
+        if not _is_open(replica, each.batch):
+            found.append(each)
+    return found
+
+
+def batches_of(
+    transactional_id: str, records: Iterable[tuple[TopicPartition, memoryview]]
+) -> Iterator[Unverified]:
+    """A producer's batches by what their headers say; whose cannot be read the append refuses."""
+    for topic_partition, batch in records:
+        try:
+            header = read_header(batch)
+        except CorruptData:
+            continue
+        said = TransactionalBatch(transactional_id, header.producer_id, header.producer_epoch)
+        yield Unverified(topic_partition, said)
+
+
+def _is_open(replica: Replica, batch: TransactionalBatch) -> bool:
+    """Whether the log itself is the proof: the producer has a transaction open there."""
+    known = replica.log.producers.get(batch.producer_id)
+    return (
+        known is not None
+        and known.epoch == batch.producer_epoch
+        and known.transaction_offset != NO_OFFSET
+    )

@@ -56,7 +56,8 @@ class Growth(NamedTuple):
 
 
 class Wishes:
-    """Checks and writes; `image_of` is what the controller knows, and raises NotController."""
+    """Checks and writes; `image_of`: the cluster as it is known here, if it may be changed from
+    here: it raises NotController else."""
 
     __slots__ = ("_image_of", "_random", "_store")
 
@@ -95,7 +96,8 @@ class Wishes:
             return topic.assignment
         check_new_partitions(topic.partitions)
         racks = _racks(image)
-        start, shift = self._random.below(len(racks)), self._random.below(len(racks))
+        limit = max(len(racks), 1)  # a broker that has just come knows of none, and is told so
+        start, shift = self._random.below(limit), self._random.below(limit)
         return place(racks, topic.partitions, topic.replication_factor, start, shift)
 
     async def create(self, topics: Sequence[tuple[NewTopic, Assignment]]) -> dict[str, KafkaError]:

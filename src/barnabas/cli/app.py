@@ -21,6 +21,7 @@ from barnabas.errors import BarnabasError
 
 _COMMANDS = {
     "server": "Run or stop a broker.",
+    "cluster": "Run a cluster of several brokers on this machine.",
     "topics": "Create, list, describe, alter and delete topics.",
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",

@@ -22,6 +22,7 @@ from barnabas.cli.group_text import (
     remark,
     state_text,
 )
+from barnabas.cli.import_command import import_zookeeper
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import as_json, bootstrap_server, run_client
 from barnabas.cli.reset_command import reset_offsets
@@ -49,6 +50,7 @@ def groups() -> None:
 
 
 groups.add_command(reset_offsets)
+groups.add_command(import_zookeeper)
 
 
 @groups.command("list")

@@ -1,33 +1,39 @@
 """`barnabas metadata`: what `zookeeper-shell.sh` is for looking, and how Kafka's tree moves in.
 
-The tree of a broker without ZooKeeper lies in its first log directory. It is read from the files,
-whether the broker runs or not, as it was at that moment.
+The tree of a cluster is in its ZooKeeper. That of a broker without one lies in its first log
+directory, and is read from the files, whether the broker runs or not, as it was at that moment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from barnabas.cli.dump_small import read_epochs
+from barnabas.cli.tree_source import TreeSource, open_zookeeper, reading, tree_source
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.importing import ImportSummary, import_tree
 from barnabas.cluster.store import MetadataStore, Znode
-from barnabas.config import BrokerConfig, from_environment, parse_properties
+from barnabas.config import parse_properties
 from barnabas.errors import BarnabasError, ConfigError, CorruptData
 from barnabas.storage.epochs import FILE_NAME as LEADER_EPOCHS
 from barnabas.storage.files import OsFiles
 from barnabas.types import TopicPartition
 
+if TYPE_CHECKING:
+    from barnabas.cluster.zookeeper_settings import Settings
+    from barnabas.storage.files import Lock
+
+_NO_SOURCE = TreeSource(None, None)
 _MAX_TREE_BYTES = 1 << 30
 _LOCK = ".lock"
 _META = "meta.properties"
@@ -37,17 +43,18 @@ _directory = click.option(
     "directory",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The broker's first log directory; by default where `server start` puts it.",
+    help="A broker's first log directory, if it has no ZooKeeper; by default as for a start.",
 )
 
 
 @click.group()
 def metadata() -> None:
-    """Look into the metadata tree of a broker, or fill an empty one from Kafka's.
+    """Look into the metadata tree of a broker or cluster, or fill an empty one from Kafka's.
 
     \b
     Examples:
       barnabas metadata ls /brokers/topics --dir ~/barnabas
+      barnabas metadata ls /brokers/ids --zookeeper-connect localhost:2181/kafka
       barnabas metadata get /brokers/topics/test --dir ~/barnabas
       barnabas metadata import tree.json --dir /srv/log
     """
@@ -56,16 +63,19 @@ def metadata() -> None:
 @metadata.command()
 @click.argument("path")
 @_directory
+@tree_source
 @click.option("--stat", is_flag=True, help="Also the node's version, czxid, owner and children.")
-def get(path: str, directory: Path | None, stat: bool) -> None:
+def get(path: str, directory: Path | None, source: TreeSource, stat: bool) -> None:
     """Print the data of a node, as it is stored.
 
     \b
     Examples:
       barnabas metadata get /brokers/topics/test
       barnabas metadata get /controller --dir ~/barnabas --stat
+      barnabas metadata get /controller --zookeeper-connect localhost:2181
     """
-    node = asyncio.run(_read(_first_directory(directory), _checked(path)))
+    _check(path, directory, source)
+    node = asyncio.run(_read(source, directory, path))
     sys.stdout.buffer.write((b"null" if node.data is None else node.data) + b"\n")
     sys.stdout.buffer.flush()
     if stat:
@@ -81,23 +91,23 @@ def get(path: str, directory: Path | None, stat: bool) -> None:
 @metadata.command()
 @click.argument("path", default="/")
 @_directory
+@tree_source
 @click.option("--recursive", "-R", is_flag=True, help="Everything below, as whole paths.")
-def ls(path: str, directory: Path | None, recursive: bool) -> None:
+def ls(path: str, directory: Path | None, source: TreeSource, recursive: bool) -> None:
     """List the children of a node, one a line.
 
     \b
     Examples:
       barnabas metadata ls /
       barnabas metadata ls /brokers/topics --dir ~/barnabas
-      barnabas metadata ls / --recursive
+      barnabas metadata ls / --recursive --config server.properties
     """
-    where = _first_directory(directory)
-    _checked(path)
+    _check(path, directory, source)
     if recursive:
-        for found in asyncio.run(_all_below(where, path)):
+        for found in asyncio.run(_all_below(source, directory, path)):
             click.echo(found)
     else:
-        for name in sorted(asyncio.run(_read(where, path)).children):
+        for name in sorted(asyncio.run(_read(source, directory, path)).children):
             click.echo(name)
 
 
@@ -108,45 +118,55 @@ def ls(path: str, directory: Path | None, recursive: bool) -> None:
     "directories",
     type=click.Path(path_type=Path),
     multiple=True,
-    required=True,
     metavar="DIR",
     help="The broker's log directory; if there are several, all of them, in the order of log.dirs.",
 )
-def import_(file: Path, directories: tuple[Path, ...]) -> None:
-    """Fill the empty metadata of a stopped broker from a tree of ZooKeeper's, as JSON.
+@tree_source
+def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> None:
+    """Fill the empty metadata of a stopped broker or cluster from a tree of ZooKeeper's, as JSON.
 
     The file maps each path to its node: {"/brokers/topics/test": {"data": "{...}"}, ...}. Ephemeral
     nodes are left behind. A partition whose state is missing gets one, with a leader epoch above
-    all of those in its log.
+    all of those in its logs in these directories. The tree goes into the first of them, or into
+    ZooKeeper if that is named.
 
     \b
     Examples:
       barnabas metadata import tree.json --dir /var/lib/kafka
       barnabas metadata import tree.json --dir /disk1/kafka --dir /disk2/kafka
+      barnabas metadata import tree.json --zookeeper-connect localhost:2181 --dir /var/lib/kafka
     """
+    # Not what the environment says: an import is never a mistake that was meant for another place.
+    settings = source.zookeeper() if source != _NO_SOURCE else None
+    if settings is None and not directories:
+        raise click.UsageError("say where to: --dir or --zookeeper-connect")
     tree = _tree(file)
     for directory in directories:
         if not directory.is_dir():
             raise ConfigError(f"{directory} is not a directory")
         _check_cluster(directory, tree)
-    try:
-        lock = OsFiles().lock(directories[0] / _LOCK)
-    except BlockingIOError as cause:
-        raise ConfigError(
-            f"{directories[0]} is in use by a running broker; stop that one first"
-        ) from cause
-    try:
-        summary = asyncio.run(_import(tree, directories))
-    finally:
-        lock.release()
-    for line in _summary_lines(summary, file, directories[0]):
+    with ExitStack() as locks:
+        for directory in directories:
+            locks.callback(_locked(directory).release)
+        summary = asyncio.run(_import(tree, directories, settings))
+    into = str(directories[0]) if settings is None else settings.connect
+    for line in _summary_lines(summary, file, into):
         click.echo(line)
 
 
-def _summary_lines(summary: ImportSummary, file: Path, directory: Path) -> Iterator[str]:
+def _locked(directory: Path) -> Lock:
+    try:
+        return OsFiles().lock(directory / _LOCK)
+    except BlockingIOError as cause:
+        raise ConfigError(
+            f"{directory} is in use by a running broker; stop that one first"
+        ) from cause
+
+
+def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[str]:
     yield (
         f"Imported {summary.nodes} nodes with {summary.topics} topics and {summary.partitions} "
-        f"partitions from {file} into {directory}."
+        f"partitions from {file} into {into}."
     )
     if summary.ephemeral_nodes:
         yield f"Left behind {summary.ephemeral_nodes} ephemeral nodes."
@@ -182,7 +202,9 @@ def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
         raise ConfigError(f"{directory} belongs to the cluster {theirs}, and the tree to {named}")
 
 
-async def _import(tree: dict[str, Any], directories: tuple[Path, ...]) -> ImportSummary:
+async def _import(
+    tree: dict[str, Any], directories: tuple[Path, ...], settings: Settings | None
+) -> ImportSummary:
     def latest_epoch(partition: TopicPartition) -> int:
         """The newest in the partition's log, wherever that lies; -1: none."""
         found = [-1]
@@ -191,29 +213,28 @@ async def _import(tree: dict[str, Any], directories: tuple[Path, ...]) -> Import
             found += [entry.epoch for entry in read_epochs(path)]
         return max(found)
 
-    store = EmbeddedStore.open(directories[0])
+    store: MetadataStore
+    if settings is None:
+        store = EmbeddedStore.open(directories[0])
+    else:
+        store = await open_zookeeper(settings, makes_chroot=True)
     try:
         return await import_tree(store, tree, latest_epoch)
     finally:
         await store.close()
 
 
-def _first_directory(given: Path | None) -> Path:
-    """Where the tree lies: the option, else what `server start` would take. Raises ConfigError."""
-    if given is not None:
-        return given
-    return Path(BrokerConfig(from_environment(os.environ)).log_directories()[0])
-
-
-def _checked(path: str) -> str:
-    """Raises UsageError for what cannot be the path of a node."""
+def _check(path: str, directory: Path | None, source: TreeSource) -> None:
+    """Raises UsageError for what cannot be a path, or two places to look for it."""
     if not path.startswith("/") or (path != "/" and "" in path[1:].split("/")):
         raise click.UsageError(f"{path} is not the path of a node, as /brokers/topics is")
-    return path
+    if directory is not None and source != _NO_SOURCE:
+        raise click.UsageError("--dir contradicts --zookeeper-connect and --config")
 
 
-async def _read(directory: Path, path: str) -> Znode:
-    return await _node(EmbeddedStore.open(directory, read_only=True), path)
+async def _read(source: TreeSource, directory: Path | None, path: str) -> Znode:
+    async with reading(source, directory) as store:
+        return await _node(store, path)
 
 
 async def _node(store: MetadataStore, path: str) -> Znode:
@@ -223,15 +244,17 @@ async def _node(store: MetadataStore, path: str) -> Znode:
     return node
 
 
-async def _all_below(directory: Path, top: str) -> list[str]:
-    store = EmbeddedStore.open(directory, read_only=True)
-    found, left = [], [top]
-    while left:
-        path = left.pop()
-        found.append(path)
-        prefix = path.rstrip("/")
-        left += [f"{prefix}/{name}" for name in (await _node(store, path)).children]
-    return sorted(found)
+async def _all_below(source: TreeSource, directory: Path | None, top: str) -> list[str]:
+    """A level by one question; what goes meanwhile is left out."""
+    async with reading(source, directory) as store:
+        await _node(store, top)
+        found, level = [], [top]
+        while level:
+            nodes = zip(level, await store.read_many(level), strict=True)
+            there = [(path, node) for path, node in nodes if node is not None]
+            found += [path for path, _ in there]
+            level = [f"{path.rstrip('/')}/{name}" for path, node in there for name in node.children]
+        return sorted(found)
 
 
 class NoSuchNode(BarnabasError):

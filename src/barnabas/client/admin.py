@@ -1,4 +1,4 @@
-"""Topics, configs, groups and transactions, asked of the cluster or changed in it.
+"""Topics, partitions, configs, groups and transactions, asked of the cluster or changed in it.
 
     async with Admin("localhost:9092") as admin:
         await admin.create_topics([NewTopic("test", num_partitions=3)])
@@ -9,7 +9,7 @@ which the first attempt created may be reported as TopicAlreadyExists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Unpack, overload
@@ -41,9 +41,11 @@ from barnabas.client.offsets import (
     OffsetAndTimestamp,
     OffsetFinder,
 )
+from barnabas.client.partition_admin import PartitionAdmin, refuse_wrong_controller
+from barnabas.client.replica_admin import ReplicaAdmin
 from barnabas.client.transaction_admin import TransactionAdmin
 from barnabas.client.view import ClusterView, PartitionView
-from barnabas.errors import NotController, error_for_code
+from barnabas.errors import error_for_code
 from barnabas.protocol.api import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
@@ -156,7 +158,7 @@ class LogDirDescription(NamedTuple):
     usable_bytes: int
 
 
-class Admin(GroupAdmin, TransactionAdmin):
+class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
     """Options are those of every client (see `ClientOptions`)."""
 
     def __init__(
@@ -211,7 +213,7 @@ class Admin(GroupAdmin, TransactionAdmin):
             answer = await self._cluster.call_controller(
                 CREATE_TOPICS, request, CreateTopicsResponse
             )
-            _refuse_wrong_controller(topic.error_code for topic in answer.topics)
+            refuse_wrong_controller(topic.error_code for topic in answer.topics)
             return answer
 
         answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
@@ -228,7 +230,7 @@ class Admin(GroupAdmin, TransactionAdmin):
             answer = await self._cluster.call_controller(
                 DELETE_TOPICS, request, DeleteTopicsResponse, at_most=_DELETE_BY_NAME
             )
-            _refuse_wrong_controller(topic.error_code for topic in answer.responses)
+            refuse_wrong_controller(topic.error_code for topic in answer.responses)
             return answer
 
         answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
@@ -261,7 +263,7 @@ class Admin(GroupAdmin, TransactionAdmin):
             answer = await self._cluster.call_controller(
                 CREATE_PARTITIONS, request, CreatePartitionsResponse
             )
-            _refuse_wrong_controller(result.error_code for result in answer.results)
+            refuse_wrong_controller(result.error_code for result in answer.results)
             return answer
 
         answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
@@ -451,13 +453,6 @@ def _log_dir(result: DescribeLogDirsResult) -> LogDirDescription:
         result.total_bytes,
         result.usable_bytes,
     )
-
-
-def _refuse_wrong_controller(codes: Iterable[int]) -> None:
-    """Only this is asked again elsewhere; what the controller itself says holds."""
-    for code in codes:
-        if code == NotController.code:
-            raise NotController
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
@@ -20,11 +20,14 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientOptions
 from barnabas.client.group_admin import GroupDescription, GroupListing
 from barnabas.client.offsets import OffsetAndTimestamp
+from barnabas.client.partition_admin import Reassignment
+from barnabas.client.replica_admin import ReplicaEnd
 from barnabas.client.transaction_admin import (
     ProducerState,
     TransactionDescription,
     TransactionListing,
 )
+from barnabas.errors import KafkaError
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -119,6 +122,28 @@ class SyncAdmin(BlockingClient[Admin]):
 
     def describe_cluster(self) -> ClusterDescription:
         return self._thread.run(self._client.describe_cluster())
+
+    # ---- partitions ----
+
+    def elect_leaders(
+        self, election_type: int, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, KafkaError | None]:
+        return self._thread.run(self._client.elect_leaders(election_type, partitions))
+
+    def alter_partition_reassignments(
+        self, replicas: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        return self._thread.run(self._client.alter_partition_reassignments(replicas))
+
+    def list_partition_reassignments(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        return self._thread.run(self._client.list_partition_reassignments(partitions))
+
+    def replica_ends(
+        self, replicas: Mapping[TopicPartition, Sequence[int]]
+    ) -> dict[TopicPartition, dict[int, ReplicaEnd]]:
+        return self._thread.run(self._client.replica_ends(replicas))
 
     # ---- records ----
 

@@ -30,12 +30,16 @@ class Endpoint(NamedTuple):
 
 
 class BrokerImage(NamedTuple):
-    """A live broker. `epoch` tells its registrations apart: the czxid of its znode."""
+    """A live broker. `epoch` tells its registrations apart: the czxid of its znode.
+
+    `may_have_lost`: it ended in a way in which records that it had not flushed can be gone.
+    """
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None
     epoch: int
+    may_have_lost: bool = False
 
 
 class PartitionImage(NamedTuple):

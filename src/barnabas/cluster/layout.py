@@ -66,6 +66,8 @@ FEATURE_NODE = b'{"features":{},"version":2,"status":1}'
 T = TypeVar("T")
 
 _SUBPROTOCOLS = "listener_security_protocol_map"
+_MAY_HAVE_LOST = "suffix_may_be_lost"
+"""Ours: Kafka writes no such key, and ignores it as every key that it does not know."""
 
 
 Replicas = Mapping[int, Sequence[int]]
@@ -198,6 +200,8 @@ def encode_broker(broker: BrokerImage, timestamp_ms: int) -> bytes:
     node["host"] = plain.host if plain else None
     node["version"] = 5
     node["timestamp"] = str(timestamp_ms)
+    if broker.may_have_lost:
+        node[_MAY_HAVE_LOST] = True
     return _encode(node)
 
 
@@ -208,7 +212,8 @@ def decode_broker(broker_id: int, data: bytes | None, epoch: int) -> BrokerImage
         protocols = node.get(_SUBPROTOCOLS, {})
         texts = node.get("endpoints") or [f"PLAINTEXT://{node['host']}:{node['port']}"]
         endpoints = tuple(_endpoint(text, protocols) for text in texts)
-        return BrokerImage(broker_id, endpoints, node.get("rack"), epoch)
+        may_have_lost = node.get(_MAY_HAVE_LOST) is True
+        return BrokerImage(broker_id, endpoints, node.get("rack"), epoch, may_have_lost)
 
     return _decode(broker_path(broker_id), data, read)
 

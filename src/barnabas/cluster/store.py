@@ -48,7 +48,10 @@ class Set(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Remove a node that has no children. Result: its last version."""
+    """Remove a node that has no children. Result: its last version.
+
+    Given ANY_VERSION, a store on a server answers with that: the server does not tell.
+    """
 
     path: str
     version: int = ANY_VERSION
@@ -115,9 +118,24 @@ class MetadataStore(Protocol):
     @property
     def session_state(self) -> SessionState: ...
 
+    def on_session(self, callback: Callable[[SessionState], None]) -> None:
+        """Call back with each new state of the session, for as long as the store is open.
+
+        After EXPIRED comes CONNECTED: that is another session, of another id. Whoever is told
+        EXPIRED is told before anything can be begun in the next one.
+        """
+        ...
+
     async def read(self, path: str) -> Znode | None:
         """The node, or None where there is none."""
         ...
+
+    async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        """What `read` gives for each path, in their order; not all of the same moment.
+
+        On a server this takes one question for hundreds of nodes.
+        """
+        return [await self.read(path) for path in paths]
 
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
         """Do all operations in their order, or none; a result for each. Raises MetadataError."""
@@ -127,7 +145,8 @@ class MetadataStore(Protocol):
         """Call back once after the node's data, existence or set of children has changed.
 
         The same callback is kept once, however often it is given. It is called when `read` shows
-        the change, which may be before the commit is on disk and answered.
+        the change, which may be before the commit is on disk and answered. If the session ends
+        first it is called then. It may be called where nothing has changed.
         """
         ...
 

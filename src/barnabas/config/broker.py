@@ -12,6 +12,7 @@ from types import MappingProxyType
 from barnabas.config.broker_keys import inert_warning, key_of
 from barnabas.config.key import ConfigKey, ConfigValue
 from barnabas.config.topic_keys import TOPIC_KEYS, LogConfig, unusable
+from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -109,11 +110,7 @@ class BrokerConfig:
 
     def _check_together(self) -> None:
         if self.str("zookeeper.connect"):
-            raise ConfigError(
-                f"zookeeper.connect={self.str('zookeeper.connect')}: clusters on ZooKeeper are not "
-                "there yet; leave it out, or add --override zookeeper.connect= , and this broker "
-                "runs alone, on a metadata store of its own"
-            )
+            hosts_and_chroot(self.str("zookeeper.connect"))
         directories = self.log_directories()
         if not directories:
             raise ConfigError("log.dirs is empty; name at least one directory for the data")

@@ -13,6 +13,8 @@ from barnabas.config.coordinator_keys import COORDINATOR_KEYS
 from barnabas.config.key import ConfigKey, table, unknown_key
 from barnabas.config.log_keys import LOG_KEYS
 from barnabas.config.network_keys import NETWORK_KEYS, PER_LISTENER
+from barnabas.config.replication_keys import REPLICATION_KEYS
+from barnabas.config.zookeeper_keys import ZOOKEEPER_KEYS
 
 _LISTENER = "listener.name."
 _PREFIXES = (_LISTENER, "rlmm.config.", "rsm.config.")
@@ -23,8 +25,6 @@ _NODE = (
      "This broker's number in its cluster; unset it is 0 (in Kafka: a generated one)."),
     ("node.id", "int", -1, "",
      "KRaft's name for broker.id, which takes its value."),
-    ("zookeeper.connect", "string", None, "",
-     "The cluster's ZooKeeper servers as host:port,host:port/chroot; not supported yet."),
     ("auto.create.topics.enable", "boolean", True, "",
      "Whether asking for or producing to an unknown topic creates it."),
     ("delete.topic.enable", "boolean", True, "",
@@ -46,6 +46,8 @@ _EFFECTIVE: Mapping[str, ConfigKey] = {
     **NETWORK_KEYS,
     **LOG_KEYS,
     **COORDINATOR_KEYS,
+    **REPLICATION_KEYS,
+    **ZOOKEEPER_KEYS,
 }
 
 

@@ -20,7 +20,6 @@ _ONE_LOOP = (
      "Threads per directory that open logs at the start and flush them at the stop."),
     ("num.replica.alter.log.dirs.threads", "int", None, "",
      "Threads that move replicas between log directories."),
-    ("num.replica.fetchers", "int", 1, "", "Connections to each broker that is followed."),
     ("queued.max.requests", "int", 500, "[1,...]",
      "Requests that wait for a thread before reading stops."),
     ("producer.purgatory.purge.interval.requests", "int", 1000, "",
@@ -76,49 +75,18 @@ _KRAFT = (
 )  # fmt: skip
 
 _CLUSTER = (
-    ("auto.leader.rebalance.enable", "boolean", True, "",
-     "Whether leadership returns to preferred leaders by itself."),
     ("broker.id.generation.enable", "boolean", True, "",
      "Whether a broker without an id is given one by the cluster."),
     ("control.plane.listener.name", "string", None, "",
      "Listener that is for the controller's requests alone."),
-    ("controlled.shutdown.enable", "boolean", True, "",
-     "Whether leaders move away before the broker stops."),
-    ("controlled.shutdown.max.retries", "int", 3, "", "Attempts at that."),
-    ("controlled.shutdown.retry.backoff.ms", "long", 5000, "", "Pause between two of them."),
-    ("controller.socket.timeout.ms", "int", 30000, "",
-     "Time for a request of the controller to a broker."),
     ("inter.broker.protocol.version", "string", "3.9-IV0", "",
      "Version of the protocol between brokers, for rolling upgrades."),
-    ("leader.imbalance.check.interval.seconds", "long", 300, "[1,...]",
-     "Time between two looks at how leaders are spread."),
-    ("leader.imbalance.per.broker.percentage", "int", 10, "",
-     "Share of leaders in the wrong place above which they move."),
-    ("replica.fetch.backoff.ms", "int", 1000, "[0,...]", "Pause of a follower after an error."),
-    ("replica.fetch.max.bytes", "int", 1048576, "[0,...]",
-     "Bytes per partition that a follower asks for."),
-    ("replica.fetch.min.bytes", "int", 1, "", "Bytes for which a follower's fetch waits."),
-    ("replica.fetch.response.max.bytes", "int", 10485760, "[0,...]",
-     "Bytes in all that a follower asks for."),
-    ("replica.fetch.wait.max.ms", "int", 500, "", "Longest wait of a follower's fetch."),
-    ("replica.lag.time.max.ms", "long", 30000, "",
-     "Time after which a follower that has not caught up leaves the ISR."),
     ("replica.selector.class", "string", None, "",
      "How a consumer is sent to a replica near to it."),
     ("replica.socket.receive.buffer.bytes", "int", 65536, "",
      "Receive buffer of a follower's socket."),
-    ("replica.socket.timeout.ms", "int", 30000, "", "Time for a follower's request."),
     ("reserved.broker.max.id", "int", 1000, "[0,...]",
      "Largest id for broker.id; generated ones are above."),
-    ("unclean.leader.election.enable", "boolean", False, "",
-     "Whether a replica that lags may lead when none in sync is left; that loses records."),
-    ("zookeeper.clientCnxnSocket", "string", None, "", "Java class of ZooKeeper's connection."),
-    ("zookeeper.connection.timeout.ms", "int", None, "", "Time to connect to ZooKeeper."),
-    ("zookeeper.max.in.flight.requests", "int", 10, "[1,...]",
-     "Requests to ZooKeeper without an answer."),
-    ("zookeeper.session.timeout.ms", "int", 18000, "",
-     "Silence after which ZooKeeper takes the broker for dead."),
-    ("zookeeper.set.acl", "boolean", False, "", "Whether the nodes in ZooKeeper are protected."),
 )  # fmt: skip
 
 _GROUPS = (
@@ -204,12 +172,19 @@ _JAVA = (
     ("metrics.sample.window.ms", "long", 30000, "[1,...]", "Length of a metric's sample."),
 )  # fmt: skip
 
+_ZOOKEEPER = (
+    ("zookeeper.clientCnxnSocket", "string", None, "", "Java class of ZooKeeper's connection."),
+    ("zookeeper.max.in.flight.requests", "int", 10, "[1,...]",
+     "Requests to ZooKeeper without an answer."),
+)  # fmt: skip
+
 INERT_KEYS: dict[str, ConfigKey] = {
     **table(_ONE_LOOP, "Barnabas does this work on one event loop"),
     **table(_KRAFT, "it belongs to KRaft; Barnabas keeps metadata as Kafka does with ZooKeeper"),
-    **table(_CLUSTER, "a broker of this version runs alone"),
+    **table(_CLUSTER, "clusters of this version do without it"),
     **table(_GROUPS, "it belongs to the newer kinds of groups, or to Kafka's threads"),
     **table(_NETWORK, "the broker does not keep to this yet"),
+    **table(_ZOOKEEPER, "Barnabas has its own way of talking to ZooKeeper"),
     **table(_JAVA, "Barnabas is not on the Java platform"),
     **INERT_LOG_KEYS,
     **INERT_SECURITY_KEYS,

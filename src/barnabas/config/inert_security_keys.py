@@ -8,8 +8,6 @@ from __future__ import annotations
 from barnabas.config.key import ConfigKey, table
 
 _TLS = (
-    ("security.inter.broker.protocol", "string", "PLAINTEXT",
-     "[PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]", "Security protocol between brokers."),
     ("ssl.allow.dn.changes", "boolean", False, "", "May a new certificate have another name."),
     ("ssl.allow.san.changes", "boolean", False, "", "May a new one have other host names."),
     ("ssl.cipher.suites", "list", "", "", "Cipher suites that are offered."),
@@ -36,20 +34,15 @@ _TLS = (
     ("ssl.truststore.location", "string", None, "", "File with certificates to trust."),
     ("ssl.truststore.password", "password", None, "", "Password of that file."),
     ("ssl.truststore.type", "string", "JKS", "", "Format of that file."),
+)  # fmt: skip
+
+_ZOOKEEPERS_TLS = (
     ("zookeeper.ssl.cipher.suites", "list", None, "", "Cipher suites towards ZooKeeper."),
-    ("zookeeper.ssl.client.enable", "boolean", False, "", "Whether ZooKeeper is reached by TLS."),
     ("zookeeper.ssl.crl.enable", "boolean", False, "", "Whether revocation lists are read."),
     ("zookeeper.ssl.enabled.protocols", "list", None, "", "Versions of TLS towards ZooKeeper."),
-    ("zookeeper.ssl.endpoint.identification.algorithm", "string", "HTTPS", "",
-     "How ZooKeeper's host name is checked."),
-    ("zookeeper.ssl.keystore.location", "string", None, "", "Own key towards ZooKeeper."),
-    ("zookeeper.ssl.keystore.password", "password", None, "", "Password of that file."),
-    ("zookeeper.ssl.keystore.type", "string", None, "", "Format of that file."),
     ("zookeeper.ssl.ocsp.enable", "boolean", False, "", "Whether certificates are asked about."),
     ("zookeeper.ssl.protocol", "string", "TLSv1.2", "", "Version of TLS towards ZooKeeper."),
-    ("zookeeper.ssl.truststore.location", "string", None, "", "Certificates of ZooKeeper."),
     ("zookeeper.ssl.truststore.password", "password", None, "", "Password of that file."),
-    ("zookeeper.ssl.truststore.type", "string", None, "", "Format of that file."),
 )  # fmt: skip
 
 _SASL = (
@@ -121,6 +114,7 @@ _AUTHORIZATION = (
 
 INERT_SECURITY_KEYS: dict[str, ConfigKey] = {
     **table(_TLS, "TLS is not there yet"),
+    **table(_ZOOKEEPERS_TLS, "Python's ssl decides this, and its files are PEM"),
     **table(_SASL, "SASL is not there yet"),
     **table(_AUTHORIZATION, "authorization is not there yet"),
 }

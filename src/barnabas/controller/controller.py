@@ -1,74 +1,110 @@
 """The controller: turns wishes and events into metadata operations, and then into requests.
 
 A pure machine whose log is the metadata store. Each event gives a Decision: operations to commit
-in one go under the controller epoch's version (a deposed controller's commit fails as a whole), the
-image as it is afterwards, and the requests that tell the brokers. Whoever drives it commits first,
-then calls `apply`, then sends; if the commit fails nothing has happened, here or anywhere.
+under the controller epoch's version (a deposed controller's commit fails as a whole), the image as
+it is afterwards, and the requests that tell the brokers. Whoever drives it commits first, then
+calls `apply`, then sends; if the commit fails nothing has happened, here or anywhere.
 
-Invariant: `image` is what has been committed. A topic is deleted in Kafka's order, each step of
-which can be repeated after a crash: nobody leads it, every replica is gone, its nodes are gone,
-and last the wish for its deletion.
+Invariant: `image` is what has been committed. Beside it the machine remembers only what was asked
+of it (who shuts down, which topics are to go, where logs end) and counts. A topic is deleted in
+Kafka's order, each step of which can be repeated after a crash: nobody leads it, every replica is
+gone, its nodes are gone, and last the wish for its deletion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.cluster import layout
-from barnabas.cluster.control import (
-    ControlRequest,
-    LeaderAndIsr,
-    PartitionState,
-    StopReplica,
-    UpdateMetadata,
+from barnabas.cluster.control import IsrAnswer, IsrProposal
+from barnabas.cluster.image import BrokerImage, ClusterImage, TopicImage
+from barnabas.cluster.store import Set
+from barnabas.controller import deletion, failure, isr, preference, reassignment, shutdown
+from barnabas.controller.counts import Counts, count, ends_wanted, offline
+from barnabas.controller.decision import Decision, Send
+from barnabas.controller.draft import Draft, Office
+from barnabas.controller.ends import KnownEnds
+from barnabas.controller.guard import Ends, LogEnd, Settings
+from barnabas.errors import (
+    BrokerIdNotRegistered,
+    ElectionNotNeeded,
+    KafkaError,
+    StaleBrokerEpoch,
 )
-from barnabas.cluster.image import NEVER_LED, NO_LEADER, ClusterImage, PartitionImage, TopicImage
-from barnabas.cluster.store import Check, Create, Delete, Operation, Set
-from barnabas.controller.election import elect
 from barnabas.types import TopicPartition
 
+__all__ = ["Controller", "Decision", "LogEnd", "Send", "Settings"]
 
-class Send(NamedTuple):
-    """A request to one broker."""
-
-    broker_id: int
-    request: ControlRequest
-
-
-class Decision(NamedTuple):
-    """Commit `operations` (there may be none), apply, then send `requests` in their order."""
-
-    operations: tuple[Operation, ...]
-    image: ClusterImage
-    requests: tuple[Send, ...]
-
-
-class _Hosted(NamedTuple):
-    """What one broker hosts of some topics."""
-
-    broker_id: int
-    states: tuple[PartitionState, ...]
+_NOT_SAID = -1
+_TOPIC = f"{layout.TOPICS}/"
 
 
 class Controller:
     """An elected controller."""
 
-    __slots__ = ("_epoch_version", "image")
+    __slots__ = (
+        "_counted",
+        "_deleting",
+        "_ends",
+        "_epoch_version",
+        "_leaving",
+        "_settings",
+        "_wanted",
+        "image",
+        "topic_versions",
+        "unclean_elections",
+    )
 
-    def __init__(self, epoch_version: int, image: ClusterImage) -> None:
+    def __init__(
+        self, epoch_version: int, image: ClusterImage, settings: Settings | None = None
+    ) -> None:
         """`image`: the loaded tree, with this controller and its epoch in it.
 
         `epoch_version`: the data version of `/controller_epoch` since this one was elected.
         """
         self._epoch_version = epoch_version
+        self._settings = Settings() if settings is None else settings
+        self._leaving: dict[int, int] = {}  # brokers that shut down, and in which registration
+        self._deleting: set[str] = set()
+        self._ends = KnownEnds()
+        self._counted: tuple[ClusterImage, Counts] | None = None
+        self._wanted: tuple[ClusterImage, frozenset[TopicPartition]] | None = None
         self.image = image
+        self.topic_versions: dict[str, int] = {}
+        """Data versions of topics' nodes, for whoever reads them to fill in.
+
+        A topic's node is written only on that version; of a topic that is not here, on any.
+        """
+        self.unclean_elections = 0
+        """So many replicas were elected that were not in sync (RE-11)."""
+
+    # --- taking office ---------------------------------------------------------------------------
 
     def elected(self, deleting: Iterable[str]) -> Decision:
         """Take office: lead what can be led, and tell every broker everything that is to stay."""
-        leaving = set(deleting)
-        topics = [topic for name, topic in self.image.topics.items() if name not in leaving]
-        return self._lead(topics, tells_all=True)
+        self._deleting = set(deleting)
+        draft = self._draft()
+        doubtful = {each.broker_id for each in self.image.brokers.values() if each.may_have_lost}
+        for topic in draft.topics():
+            draft.take_up(topic)
+            for number in topic.partitions:
+                name = TopicPartition(topic.name, number)
+                failure.take_office(draft, name, doubtful)
+                draft.tell(name)
+        return draft.decision(addresses_first=len(self.image.brokers) > 1)
+
+    def apply(self, decision: Decision) -> None:
+        """The decision's operations have been committed."""
+        self.image = decision.image
+        self.unclean_elections += decision.unclean_elections
+        if self.topic_versions:
+            for operation in decision.operations:
+                if isinstance(operation, Set):
+                    name = operation.path.removeprefix(_TOPIC)
+                    if name in self.topic_versions:
+                        self.topic_versions[name] += 1
+
+    # --- topics ----------------------------------------------------------------------------------
 
     def topics_added(self, topics: Sequence[TopicImage]) -> Decision:
         """Topics whose nodes have appeared: each partition gets its first leader."""
@@ -79,11 +115,52 @@ class Controller:
         return self._lead(topics, tells_all=False)
 
     def configs_changed(self, configs: Mapping[str, Mapping[str, str]]) -> Decision:
-        """These topics' own settings are others now; every broker is told."""
-        topics = [
-            self.image.topics[name]._replace(config=config) for name, config in configs.items()
-        ]
-        return self._decision([], topics, [])
+        """These topics' own settings are others now; every broker is told.
+
+        What nobody led is led where the new settings allow it.
+        """
+        return self._lead(
+            [self.image.topics[name]._replace(config=config) for name, config in configs.items()],
+            tells_all=False,
+        )
+
+    def deletions_wished(self, names: Iterable[str]) -> Decision:
+        """First half: nobody leads these topics any more, and their replicas are to be deleted.
+
+        The image keeps them, without leaders, for as long as their names are taken.
+        """
+        names = list(names)
+        topics = [topic for topic in map(self.image.topics.get, names) if topic is not None]
+        self._deleting.update(names)
+        return deletion.abandon(self._draft(), topics)
+
+    def replicas_deleted(self, names: Iterable[str], paths: Iterable[str]) -> Decision:
+        """Second half: the nodes go. `paths` are all that exist, children first, the wish last."""
+        names = tuple(names)
+        self._deleting.difference_update(names)
+        return deletion.nodes_gone(self._draft(), names, paths)
+
+    # --- brokers ---------------------------------------------------------------------------------
+
+    def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
+        """These are registered now: who is gone leads no longer, who has come is told everything.
+
+        A registration that is another one than before is a failure and then a start.
+        """
+        before = self.image.brokers
+        if live == before:
+            return self._draft().nothing()
+        gone = {
+            broker_id
+            for broker_id, broker in before.items()
+            if broker_id not in live or live[broker_id].epoch != broker.epoch
+        }
+        come = {broker_id for broker_id in live if broker_id in gone or broker_id not in before}
+        draft = self._draft(live)
+        failure.brokers_changed(draft, gone, come)
+        leaving = [self.image.topics[each] for each in self._deleting & self.image.topics.keys()]
+        deletion.stop_replicas(draft, leaving, come)
+        return draft.decision(newcomers=come)
 
     def replicas_offline(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
         """A live broker has lost these replicas with a log directory.
@@ -91,197 +168,145 @@ class Controller:
         It leads them no longer; another member of the ISR does, or nobody until they are back. The
         broker itself is told nothing of its role: what it has lost, it knows.
         """
-        operations: list[Operation] = []
-        changed: dict[str, dict[int, PartitionImage]] = {}
-        lost = set()
-        for name in names:
-            topic = self.image.topics.get(name.topic)
-            if topic is None or name.partition not in topic.partitions:
-                continue  # deleted in the meantime
-            partitions = changed.setdefault(name.topic, dict(topic.partitions))
-            before = partitions[name.partition]
-            after = partitions[name.partition] = self._without(before, broker_id)
-            if after.partition_epoch != before.partition_epoch:
-                operations.append(_set_state(name.topic, name.partition, after))
-                lost.add(name)
-        topics = [self.image.topics[name]._replace(partitions=changed[name]) for name in changed]
-        told = self._leader_and_isr(
-            states
-            for states in _states_by_broker(topics, self.image.brokers, only=lost)
-            if states.broker_id != broker_id
-        )
-        return self._decision(operations, topics, told)
+        draft = self._draft()
+        failure.replicas_offline(draft, broker_id, names)
+        return draft.decision(silent=(broker_id,)) if draft.has_changed else draft.nothing()
 
-    def deletions_wished(self, names: Iterable[str]) -> Decision:
-        """First half: nobody leads these topics any more, and their replicas are to be deleted.
+    def shutdown_wished(
+        self, broker_id: int, broker_epoch: int = _NOT_SAID
+    ) -> tuple[Decision, list[TopicPartition]]:
+        """A broker wants to stop: others lead, and it leaves the ISRs, wherever that is possible.
 
-        The image keeps them, without leaders, for as long as their names are taken.
+        The list: what it leads still, of the partitions that have other replicas. It is elected
+        nowhere until it registers anew. Raises BrokerIdNotRegistered, StaleBrokerEpoch.
         """
-        operations: list[Operation] = []
-        left = []
-        for topic in filter(None, map(self.image.topics.get, names)):
-            partitions = {}
-            for number, partition in topic.partitions.items():
-                if partition.partition_epoch != NEVER_LED and partition.leader != NO_LEADER:
-                    partition = self._abandoned(partition)
-                    operations.append(_set_state(topic.name, number, partition))
-                partitions[number] = partition
-            left.append(topic._replace(partitions=partitions))
-        gone = self._update(removed=tuple(topic.name for topic in left))
-        requests = [Send(broker_id, gone) for broker_id in self.image.brokers]
-        for broker_id, states in _states_by_broker(left, self.image.brokers):
-            hosted = tuple(state.topic_partition for state in states)
-            stop = StopReplica(self.image.controller_id, self.epoch, hosted, delete=True)
-            requests.append(Send(broker_id, stop))
-        return self._fenced(operations, self.image.apply(self._update(left)), requests)
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            raise BrokerIdNotRegistered(f"broker {broker_id} is not registered")
+        if broker_epoch not in (_NOT_SAID, broker.epoch):
+            raise StaleBrokerEpoch(
+                f"broker {broker_id} is registered in epoch {broker.epoch}, not {broker_epoch}"
+            )
+        self._leaving[broker_id] = broker.epoch
+        draft = self._draft()
+        remaining = shutdown.leave(draft, broker_id)
+        return _decided(draft), remaining
 
-    def replicas_deleted(self, names: Iterable[str], paths: Iterable[str]) -> Decision:
-        """Second half: the nodes go. `paths` are all that exist, children first, the wish last."""
-        image = self.image.apply(self._update(removed=tuple(names)))
-        return self._fenced([Delete(path) for path in paths], image, [])
+    # --- partitions ------------------------------------------------------------------------------
 
-    def apply(self, decision: Decision) -> None:
-        """The decision's operations have been committed."""
-        self.image = decision.image
+    def isr_proposed(
+        self, broker_id: int, broker_epoch: int, proposals: Iterable[IsrProposal]
+    ) -> tuple[Decision, dict[TopicPartition, IsrAnswer]]:
+        """A leader asks for other ISRs; the answers hold once the decision is committed."""
+        by_name = {proposal.topic_partition: proposal for proposal in proposals}
+        draft = self._draft()
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch:
+            stale = IsrAnswer(StaleBrokerEpoch.code)
+            return draft.nothing(), dict.fromkeys(by_name, stale)
+        answers = isr.decide(draft, broker_id, by_name)
+        return _decided(draft), answers
+
+    def elect_leaders(
+        self, names: Iterable[TopicPartition] | None, *, unclean: bool
+    ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
+        """Preferred leaders shall lead again, or (`unclean`) anybody where nobody does (KIP-460).
+
+        None: all partitions; the answer then leaves out those that do not need it.
+        """
+        draft = self._draft()
+        wished = preference.all_partitions(draft) if names is None else dict.fromkeys(names)
+        elect = preference.elect_any if unclean else preference.elect_preferred
+        outcomes = {name: elect(draft, name) for name in wished}
+        if names is None:
+            outcomes = {
+                name: error
+                for name, error in outcomes.items()
+                if not isinstance(error, ElectionNotNeeded)
+            }
+        return _decided(draft), outcomes
+
+    def rebalance_leaders(self, max_imbalance_percent: int) -> Decision:
+        """Preferred leaders lead again where a broker leads too few of its own (by percent)."""
+        draft = self._draft()
+        preference.rebalance(draft, max_imbalance_percent)
+        return _decided(draft)
+
+    def reassign(
+        self, wishes: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> tuple[Decision, dict[TopicPartition, KafkaError | None]]:
+        """Move partitions to these replicas, or (None) take back what has begun (KIP-455)."""
+        draft = self._draft()
+        outcomes: dict[TopicPartition, KafkaError | None] = {}
+        for name, replicas in wishes.items():
+            try:
+                targets = None if replicas is None else tuple(replicas)
+                reassignment.wish(draft, name, targets)
+            except KafkaError as error:
+                outcomes[name] = error
+            else:
+                outcomes[name] = None
+        for topic in dict.fromkeys(name.topic for name, error in outcomes.items() if not error):
+            draft.write_topic(topic, first=True)
+        return _decided(draft), outcomes
+
+    @property
+    def ends_wanted(self) -> frozenset[TopicPartition]:
+        """Who leads these depends on where the logs of all their replicas end: ask them."""
+        if self._wanted is None or self._wanted[0] is not self.image:
+            self._wanted = (self.image, ends_wanted(self._draft()))
+        return self._wanted[1]
+
+    def ends_known(self, ends: Ends) -> Decision:
+        """What some replicas have said; when all of a partition's have, the largest leads."""
+        draft = self._draft()
+        for name in self.ends_wanted:
+            if name in ends:
+                self._ends.add(draft, name, ends[name])
+                self._ends.lead_by(draft, name)
+        return _decided(draft)
+
+    # --- looking ---------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
         return self.image.controller_epoch
+
+    @property
+    def offline_partitions(self) -> frozenset[TopicPartition]:
+        """What no live broker leads; counted anew at each look."""
+        return offline(self._draft())
+
+    @property
+    def counts(self) -> Counts:
+        """Of all partitions; counted once for each image."""
+        if self._counted is None or self._counted[0] is not self.image:
+            self._counted = (self.image, count(self._draft()))
+        return self._counted[1]
 
     def _lead(self, topics: Sequence[TopicImage], *, tells_all: bool) -> Decision:
         """Elect where there is no live leader, and tell the brokers of these topics.
 
         With `tells_all` of every partition that they host, else of those that were elected.
         """
-        operations: list[Operation] = []
-        elected: set[TopicPartition] = set()
-        new: set[TopicPartition] = set()
-        led = []
+        draft = self._draft()
         for topic in topics:
-            partitions = dict(topic.partitions)
-            if all(each.partition_epoch == NEVER_LED for each in partitions.values()):
-                operations.append(Create(layout.partitions_path(topic.name)))
-            for number, before in topic.partitions.items():
-                after = elect(before, self.image.brokers, self.epoch)
-                if after is None:
-                    continue
-                partitions[number] = after
+            if topic.name in self._deleting:
+                continue
+            draft.take_up(topic)
+            for number in topic.partitions:
                 name = TopicPartition(topic.name, number)
-                elected.add(name)
-                if before.partition_epoch != NEVER_LED:
-                    operations.append(_set_state(topic.name, number, after))
-                    continue
-                operations += _create_state(topic.name, number, after)
-                if before.leader_epoch == NEVER_LED:
-                    new.add(name)
-            led.append(topic._replace(partitions=partitions))
-        only = None if tells_all else elected
-        told = _states_by_broker(led, self.image.brokers, new=new, only=only)
-        return self._decision(operations, led, self._leader_and_isr(told))
+                draft.lead(name)
+                if tells_all:
+                    draft.tell(name)
+        return draft.decision()
 
-    def _without(self, partition: PartitionImage, broker_id: int) -> PartitionImage:
-        """The partition when this broker's replica is offline, and who leads it then.
-
-        The ISR keeps its last member, which has what was acknowledged; it is waited for.
-        """
-        if broker_id in partition.offline_replicas:
-            return partition
-        partition = partition._replace(offline_replicas=(*partition.offline_replicas, broker_id))
-        if broker_id not in partition.isr or partition.leader == NO_LEADER:
-            return partition
-        elected = elect(partition, self.image.brokers, self.epoch)
-        if elected is not None:
-            return elected
-        others = tuple(replica for replica in partition.isr if replica != broker_id)
-        return partition._replace(
-            leader=NO_LEADER if partition.leader == broker_id else partition.leader,
-            leader_epoch=partition.leader_epoch + 1,
-            isr=others or partition.isr,
-            partition_epoch=partition.partition_epoch + 1,
-            controller_epoch=self.epoch,
+    def _draft(self, brokers: Mapping[int, BrokerImage] | None = None) -> Draft:
+        office = Office(
+            self._epoch_version, self._settings, self._leaving, self._deleting, self.topic_versions
         )
-
-    def _abandoned(self, partition: PartitionImage) -> PartitionImage:
-        """Without a leader; what is left of the ISR is its last member."""
-        return partition._replace(
-            leader=NO_LEADER,
-            leader_epoch=partition.leader_epoch + 1,
-            isr=partition.isr[-1:],
-            partition_epoch=partition.partition_epoch + 1,
-            controller_epoch=self.epoch,
-        )
-
-    def _leader_and_isr(self, told: Iterable[_Hosted]) -> list[Send]:
-        return [
-            Send(broker_id, LeaderAndIsr(self.image.controller_id, self.epoch, states))
-            for broker_id, states in told
-            if states
-        ]
-
-    def _update(
-        self, topics: Sequence[TopicImage] = (), removed: tuple[str, ...] = ()
-    ) -> UpdateMetadata:
-        image = self.image
-        assert image.cluster_id is not None
-        return UpdateMetadata(
-            image.controller_id,
-            image.controller_epoch,
-            image.cluster_id,
-            tuple(image.brokers.values()),
-            tuple(topics),
-            removed,
-        )
-
-    def _decision(
-        self,
-        operations: Sequence[Operation],
-        topics: Sequence[TopicImage],
-        requests: Sequence[Send],
-    ) -> Decision:
-        """These topics are so from now on: first who shall lead is told, then everybody."""
-        update = self._update(topics)
-        told = [Send(broker_id, update) for broker_id in self.image.brokers]
-        return self._fenced(operations, self.image.apply(update), [*requests, *told])
-
-    def _fenced(
-        self, operations: Sequence[Operation], image: ClusterImage, requests: Sequence[Send]
-    ) -> Decision:
-        fenced: tuple[Operation, ...] = ()
-        if operations:
-            fenced = (Check(layout.CONTROLLER_EPOCH, self._epoch_version), *operations)
-        return Decision(fenced, image, tuple(requests))
+        return Draft(self.image, office, brokers)
 
 
-def _states_by_broker(
-    topics: Sequence[TopicImage],
-    brokers: Iterable[int],
-    *,
-    new: Container[TopicPartition] = (),
-    only: Container[TopicPartition] | None = None,
-) -> Iterator[_Hosted]:
-    """For each broker the partitions of these topics that it hosts; `only` some of them."""
-    for broker_id in brokers:
-        states = []
-        for topic in topics:
-            for number, partition in topic.partitions.items():
-                name = TopicPartition(topic.name, number)
-                if broker_id in partition.replicas and (only is None or name in only):
-                    states.append(
-                        PartitionState(name, topic.topic_id, partition, topic.config, name in new)
-                    )
-        yield _Hosted(broker_id, tuple(states))
-
-
-def _create_state(topic: str, number: int, partition: PartitionImage) -> list[Operation]:
-    """The nodes of a partition that begins."""
-    state = layout.encode_state(layout.state_of(partition))
-    return [
-        Create(layout.partition_path(topic, number)),
-        Create(layout.state_path(topic, number), state),
-    ]
-
-
-def _set_state(topic: str, number: int, partition: PartitionImage) -> Set:
-    """Write what follows on the version that was read: its epoch is one more."""
-    state = layout.encode_state(layout.state_of(partition))
-    return Set(layout.state_path(topic, number), state, partition.partition_epoch - 1)
+def _decided(draft: Draft) -> Decision:
+    return draft.decision() if draft.has_changed else draft.nothing()

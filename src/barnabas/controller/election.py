@@ -1,37 +1,101 @@
-"""Who leads a partition when it begins, or when its leader is gone.
+"""Who leads a partition when it begins, when its leader is gone, or when somebody asks for it.
 
 The first replica in the assigned order that may: at the beginning any live one, since there are no
 records yet; later only a live one that is in sync (RE-10), because it alone has everything that
 was acknowledged. A replica whose log directory has failed counts as dead, though its broker lives.
-The ISR never becomes empty: its last members are those to wait for.
+The ISR never becomes empty: its last members are those to wait for. Each function gives the
+partition as it is one write later: with the next partition epoch, and the next leader epoch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
 
-from barnabas.cluster.image import NEVER_LED, PartitionImage
+from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage
+
+
+def succeed(
+    partition: PartitionImage, leader: int, isr: tuple[int, ...], controller_epoch: int
+) -> PartitionImage:
+    """The partition under this leader, or under the same one in a new epoch."""
+    # Not `_replace`, which takes thrice as long: a broker that fails has thousands of these.
+    return PartitionImage(
+        leader,
+        partition.leader_epoch + 1,
+        isr,
+        partition.replicas,
+        partition.partition_epoch + 1,
+        controller_epoch,
+        partition.offline_replicas,
+        partition.adding,
+        partition.removing,
+    )
 
 
 def elect(
     partition: PartitionImage, live: Container[int], controller_epoch: int
 ) -> PartitionImage | None:
     """The partition with a new leader, or None: it has a live one, or nobody may lead."""
-
-    def may_lead(replica: int) -> bool:
-        return replica in live and replica not in partition.offline_replicas
-
-    if may_lead(partition.leader):
+    offline = partition.offline_replicas
+    if partition.leader in live and partition.leader not in offline:
         return None
     is_new = partition.partition_epoch == NEVER_LED
     candidates = partition.replicas if is_new else partition.isr
-    isr = tuple(filter(may_lead, candidates))
+    isr = tuple([each for each in candidates if each in live and each not in offline])
     if not isr:
         return None
-    return partition._replace(
-        leader=next(replica for replica in partition.replicas if replica in isr),
-        leader_epoch=partition.leader_epoch + 1,
-        isr=isr,
-        partition_epoch=partition.partition_epoch + 1,
-        controller_epoch=controller_epoch,
-    )
+    return succeed(partition, _first(partition.replicas, isr), isr, controller_epoch)
+
+
+def elect_unclean(
+    partition: PartitionImage, live: Container[int], controller_epoch: int
+) -> PartitionImage | None:
+    """The first live replica leads and is the ISR, whatever it lacks (RE-11); None: none lives."""
+    for replica in partition.replicas:
+        if replica in live and replica not in partition.offline_replicas:
+            return succeed(partition, replica, (replica,), controller_epoch)
+    return None
+
+
+def prefer(
+    partition: PartitionImage, live: Container[int], controller_epoch: int
+) -> PartitionImage | None:
+    """The first replica leads again; None: it does not live, or is not in sync."""
+    preferred = partition.replicas[0]
+    if preferred not in live or preferred in partition.offline_replicas:
+        return None
+    if preferred not in partition.isr:
+        return None
+    return succeed(partition, preferred, partition.isr, controller_epoch)
+
+
+def hand_over(
+    partition: PartitionImage, live: Container[int], controller_epoch: int
+) -> PartitionImage | None:
+    """Another member of the ISR leads, and who is not in `live` leaves it; None: there is none."""
+    isr = tuple([replica for replica in partition.isr if replica in live])
+    leader = _first(partition.replicas, isr, but_not=partition.offline_replicas)
+    if leader == NO_LEADER:
+        return None
+    return succeed(partition, leader, isr, controller_epoch)
+
+
+def without(partition: PartitionImage, broker_id: int, controller_epoch: int) -> PartitionImage:
+    """This member leaves the ISR, unless it is the last one; if it led, nobody leads."""
+    leader = NO_LEADER if partition.leader == broker_id else partition.leader
+    isr = tuple([replica for replica in partition.isr if replica != broker_id])
+    return succeed(partition, leader, isr or partition.isr, controller_epoch)
+
+
+def leader_last(partition: PartitionImage, leaving: list[int]) -> list[int]:
+    """In which order these leave the ISR: if it must keep one, then the last leader."""
+    if len(leaving) <= 1:
+        return leaving
+    return sorted(leaving, key=lambda replica: replica == partition.leader)
+
+
+def _first(replicas: tuple[int, ...], isr: Container[int], but_not: Container[int] = ()) -> int:
+    for replica in replicas:
+        if replica in isr and replica not in but_not:
+            return replica
+    return NO_LEADER

@@ -65,6 +65,10 @@ PRODUCE: Final = Api(0, "Produce", (0, 11), 9)
 FETCH: Final = Api(1, "Fetch", (0, 17), 12)
 LIST_OFFSETS: Final = Api(2, "ListOffsets", (0, 9), 6)
 METADATA: Final = Api(3, "Metadata", (0, 12), 9)
+LEADER_AND_ISR: Final = Api(4, "LeaderAndIsr", (0, 7), 4)
+STOP_REPLICA: Final = Api(5, "StopReplica", (0, 4), 2)
+UPDATE_METADATA: Final = Api(6, "UpdateMetadata", (0, 8), 6)
+CONTROLLED_SHUTDOWN: Final = Api(7, "ControlledShutdown", (0, 3), 3)
 OFFSET_COMMIT: Final = Api(8, "OffsetCommit", (0, 9), 8)
 OFFSET_FETCH: Final = Api(9, "OffsetFetch", (0, 9), 6)
 FIND_COORDINATOR: Final = Api(10, "FindCoordinator", (0, 6), 3)
@@ -90,12 +94,17 @@ ALTER_CONFIGS: Final = Api(33, "AlterConfigs", (0, 2), 2)
 DESCRIBE_LOG_DIRS: Final = Api(35, "DescribeLogDirs", (0, 4), 2)
 CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", (0, 3), 2)
 DELETE_GROUPS: Final = Api(42, "DeleteGroups", (0, 2), 2)
+ELECT_LEADERS: Final = Api(43, "ElectLeaders", (0, 2), 2)
 INCREMENTAL_ALTER_CONFIGS: Final = Api(44, "IncrementalAlterConfigs", (0, 1), 1)
+ALTER_PARTITION_REASSIGNMENTS: Final = Api(45, "AlterPartitionReassignments", (0, 0), 0)
+LIST_PARTITION_REASSIGNMENTS: Final = Api(46, "ListPartitionReassignments", (0, 0), 0)
 OFFSET_DELETE: Final = Api(47, "OffsetDelete", (0, 0), NEVER)
+ALTER_PARTITION: Final = Api(56, "AlterPartition", (0, 3), 0)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", (0, 1), 0)
 DESCRIBE_PRODUCERS: Final = Api(61, "DescribeProducers", (0, 0), 0)
 DESCRIBE_TRANSACTIONS: Final = Api(65, "DescribeTransactions", (0, 0), 0)
 LIST_TRANSACTIONS: Final = Api(66, "ListTransactions", (0, 1), 0)
+ALLOCATE_PRODUCER_IDS: Final = Api(67, "AllocateProducerIds", (0, 0), 0)
 
 APIS: Final[Mapping[int, Api]] = MappingProxyType(
     {
@@ -105,6 +114,10 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             FETCH,
             LIST_OFFSETS,
             METADATA,
+            LEADER_AND_ISR,
+            STOP_REPLICA,
+            UPDATE_METADATA,
+            CONTROLLED_SHUTDOWN,
             OFFSET_COMMIT,
             OFFSET_FETCH,
             FIND_COORDINATOR,
@@ -130,12 +143,17 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
             DESCRIBE_LOG_DIRS,
             CREATE_PARTITIONS,
             DELETE_GROUPS,
+            ELECT_LEADERS,
             INCREMENTAL_ALTER_CONFIGS,
+            ALTER_PARTITION_REASSIGNMENTS,
+            LIST_PARTITION_REASSIGNMENTS,
             OFFSET_DELETE,
+            ALTER_PARTITION,
             DESCRIBE_CLUSTER,
             DESCRIBE_PRODUCERS,
             DESCRIBE_TRANSACTIONS,
             LIST_TRANSACTIONS,
+            ALLOCATE_PRODUCER_IDS,
         )
     }
 )

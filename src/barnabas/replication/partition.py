@@ -3,28 +3,60 @@
     log end offset (LEO)    the next offset to be written
     high watermark (HW)     the smallest LEO of the in-sync replicas: the first offset that
                             consumers cannot see
+    committed ISR           what the controller has written down: whom it may elect
+    maximal ISR             the committed and the proposed members: whom the HW waits for
 
-Invariants, for a leader: HW <= LEO; the HW never falls; it does not rise while fewer replicas are
-in sync than min(min.insync.replicas, replication factor), so nothing becomes visible that acks=all
-would have refused (KIP-966). A pure machine: it hears of appends and fetches, and answers with
-what has changed.
+Invariants, for a leader: HW <= LEO; the HW never falls; every record below it is on each replica
+that the controller may elect, whatever becomes of a proposal (so the maximal ISR counts, and what
+is about to join it); it does not rise while fewer replicas are in the committed ISR than
+min(min.insync.replicas, replication factor), so nothing becomes visible that acks=all would have
+refused (KIP-966). One proposal at a time. For a follower: HW <= LEO, and it falls by truncation
+alone. A pure machine: it hears of appends, fetches and answers, and says what follows from them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
-from barnabas.cluster.image import PartitionImage
+from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
+from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.errors import (
     FencedLeaderEpoch,
+    IneligibleReplica,
+    InvalidRequest,
+    InvalidUpdateVersion,
+    NewLeaderElected,
     NotEnoughReplicas,
     NotLeaderOrFollower,
+    OperationNotAttempted,
     UnknownLeaderEpoch,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
 )
+from barnabas.replication.remote import NEVER_MS, UNKNOWN_EPOCH, UNKNOWN_OFFSET, Remote
 from barnabas.types import TopicPartition
 
 NO_EPOCH = -1
-_UNKNOWN_OFFSET = -1
+
+# The controller says that this proposal was not carried out, and never will be.
+_DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
+
+# What became of the partition is not known here; the controller's next LeaderAndIsr tells.
+_OVERTAKEN = frozenset(
+    {
+        UnknownTopicOrPartition.code,
+        UnknownTopicId.code,
+        FencedLeaderEpoch.code,
+        InvalidUpdateVersion.code,
+        InvalidRequest.code,
+        NewLeaderElected.code,
+    }
+)
+
+_NO_TOPIC_ID = bytes(16)
+_NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Advance(NamedTuple):
@@ -33,43 +65,49 @@ class Advance(NamedTuple):
     high_watermark: int
 
 
-class _Follower:
-    """What the leader knows of another replica, from its fetches alone."""
+class ProposeIsr(NamedTuple):
+    """Send this to the controller, until it answers; `isr_answered` must hear what it says."""
 
-    __slots__ = ("caught_up_at_ms", "fetched_at_ms", "leader_end_at_fetch", "log_end_offset")
+    proposal: IsrProposal
 
-    def __init__(self) -> None:
-        self.log_end_offset = _UNKNOWN_OFFSET
-        self.caught_up_at_ms = 0
-        self.fetched_at_ms = 0
-        self.leader_end_at_fetch = 0
 
-    def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
-        # Caught up is who reaches the leader's end, or where that end was at the fetch before:
-        # under a steady stream of appends no fetch ever finds itself at the very end.
-        if offset >= leader_end:
-            self.caught_up_at_ms = now_ms
-        elif offset >= self.leader_end_at_fetch:
-            self.caught_up_at_ms = max(self.caught_up_at_ms, self.fetched_at_ms)
-        self.log_end_offset = offset
-        self.leader_end_at_fetch = leader_end
-        self.fetched_at_ms = now_ms
+Effect = Advance | ProposeIsr
+
+
+class FollowerFetch(NamedTuple):
+    """A replica's fetch. `broker_epoch` tells the registrations of its broker apart (KIP-903)."""
+
+    replica: int
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    log_start_offset: int = UNKNOWN_OFFSET
+    broker_epoch: int = UNKNOWN_EPOCH
 
 
 class Partition:
     """A replica's view of its partition. It follows until it is told to lead."""
 
     __slots__ = (
-        "_followers",
+        "_lag_time_max_ms",
+        "_now_ms",
+        "_proposed",
+        "_remotes",
+        "broker_epoch",
         "broker_id",
+        "epoch_start_offset",
         "high_watermark",
         "is_leader",
         "isr",
+        "leader",
         "leader_epoch",
+        "live",
         "log_end_offset",
+        "log_start_offset",
+        "maximal_isr",
         "min_insync_replicas",
         "partition_epoch",
         "replicas",
+        "topic_id",
         "topic_partition",
     )
 
@@ -80,67 +118,277 @@ class Partition:
         *,
         min_insync_replicas: int = 1,
         high_watermark: int = 0,
+        lag_time_max_ms: int = 30_000,
+        topic_id: bytes = _NO_TOPIC_ID,
     ) -> None:
         """`high_watermark` is the checkpointed one, within the log that was found."""
         self.topic_partition = topic_partition
+        self.topic_id = topic_id
         self.broker_id = broker_id
         self.min_insync_replicas = min_insync_replicas
-        self.high_watermark = high_watermark
+        self._lag_time_max_ms = lag_time_max_ms
+        self.broker_epoch = UNKNOWN_EPOCH
+        """Of this broker's own registration."""
+        self.live: Mapping[int, int] = _NOBODY
+        """Each live broker's epoch, kept by the shell. Who is not in it cannot come into sync."""
         self.is_leader = False
+        self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
+        self.epoch_start_offset = UNKNOWN_OFFSET
+        """Where the log ended when this broker became leader in this epoch; -1 for a follower."""
         self.isr: tuple[int, ...] = ()
+        self.maximal_isr: tuple[int, ...] = ()
         self.replicas: tuple[int, ...] = ()
+        self.high_watermark = high_watermark
         self.log_end_offset = high_watermark
-        self._followers: dict[int, _Follower] = {}
+        self.log_start_offset = 0
+        """Kept by the shell."""
+        self._remotes: dict[int, Remote] = {}
+        self._proposed: IsrProposal | None = None
+        self._now_ms = NEVER_MS
 
-    def become_leader(self, state: PartitionImage, log_end_offset: int) -> list[Advance]:
-        """Lead from `log_end_offset` on; what followers had in an older epoch is forgotten."""
+    @property
+    def is_changing_isr(self) -> bool:
+        """A proposal is with the controller, and what became of it is not known."""
+        return self._proposed is not None
+
+    # --- what the controller says ----------------------------------------------------------------
+
+    def become_leader(
+        self, state: PartitionImage, log_end_offset: int, now_ms: int = 0
+    ) -> list[Effect]:
+        """Lead from `log_end_offset` on; what followers had in an older epoch is forgotten.
+
+        In the epoch that it leads already only the ISR and the replicas are new, and only if the
+        partition epoch is; `log_end_offset` is not looked at then.
+        """
         assert state.leader == self.broker_id, state
-        assert state.leader_epoch > self.leader_epoch, "an old LeaderAndIsr must not get here"
-        assert log_end_offset >= self.high_watermark, "a log may not end below its high watermark"
+        assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
+        self._now_ms = max(self._now_ms, now_ms)
+        if state.leader_epoch > self.leader_epoch:
+            assert log_end_offset >= self.high_watermark, (
+                "a log ends at its high watermark or above"
+            )
+            self._remotes = {}
+            self.log_end_offset = self.epoch_start_offset = log_end_offset
+        else:
+            assert self.is_leader, "one epoch has one leader"
+            if state.partition_epoch <= self.partition_epoch:
+                return []
         self._take_over(state)
         self.is_leader = True
-        self.log_end_offset = log_end_offset
-        self._followers = {
-            replica: _Follower() for replica in state.replicas if replica != self.broker_id
+        known = self._remotes
+        self._remotes = {
+            replica: known.get(replica) or Remote(now_ms if replica in state.isr else NEVER_MS)
+            for replica in dict.fromkeys((*state.replicas, *state.isr))
+            if replica != self.broker_id
         }
         return self._advance()
 
     def become_follower(self, state: PartitionImage) -> None:
         """Lead no longer: from now on clients are refused."""
+        assert state.leader != self.broker_id, state
+        assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
         self._take_over(state)
         self.is_leader = False
-        self._followers = {}
+        self.epoch_start_offset = UNKNOWN_OFFSET
+        self._remotes = {}
 
-    def appended(self, log_end_offset: int) -> list[Advance]:
-        """The leader's log has grown to this end."""
-        self._check_leader()
+    def _take_over(self, state: PartitionImage) -> None:
+        self.leader = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.partition_epoch = state.partition_epoch
+        self.replicas = state.replicas
+        self._commit_isr(state.isr)
+
+    # --- as the leader ---------------------------------------------------------------------------
+
+    def appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
+        """The leader's log has grown to this end. Nothing but an advance comes of it."""
+        if not self.is_leader:
+            raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
         self.log_end_offset = log_end_offset
+        if now_ms > self._now_ms:
+            self._now_ms = now_ms
         return self._advance()
 
-    def fetched(self, replica: int, offset: int, leader_epoch: int, now_ms: int) -> list[Advance]:
-        """A follower asks for `offset`, so it has everything below (RE-5).
+    def fetched(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
+        """A follower asks for an offset, so it has everything below (RE-5).
 
-        Raises NotLeaderOrFollower for a broker that holds no replica, FencedLeaderEpoch and
-        UnknownLeaderEpoch for one that lives in another epoch.
+        Only for a fetch that found its place in this log: with no diverging epoch and in range.
+        Raises NotLeaderOrFollower for a broker that holds no replica or has registered anew since,
+        FencedLeaderEpoch and UnknownLeaderEpoch for one that lives in another epoch.
         """
-        self._check_leader()
-        self.check_leader_epoch(leader_epoch)
-        follower = self._followers.get(replica)
-        if follower is None:
+        if not self.is_leader:
+            raise self._not_leader()
+        self.check_leader_epoch(fetch.leader_epoch)
+        replica = fetch.replica
+        remote = self._remotes.get(replica)
+        if remote is None:
             raise NotLeaderOrFollower(f"broker {replica} has no replica of {self.topic_partition}")
-        follower.fetched(offset, self.log_end_offset, now_ms)
-        return self._advance()
+        if fetch.broker_epoch != UNKNOWN_EPOCH:
+            newest = max(remote.broker_epoch, self.live.get(replica, UNKNOWN_EPOCH))
+            if fetch.broker_epoch < newest:
+                raise NotLeaderOrFollower(
+                    f"broker {replica} has registered as {newest} since it was {fetch.broker_epoch}"
+                )
+        self._now_ms = max(self._now_ms, now_ms)
+        remote.fetched(fetch.offset, self.log_end_offset, now_ms)
+        remote.log_start_offset = fetch.log_start_offset
+        remote.broker_epoch = fetch.broker_epoch
+        joining = [replica] if self._may_join(replica, remote) else []
+        return [*self._expand(joining), *self._advance()]
+
+    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
+        """The controller's answer to what was proposed; an older proposal changes nothing."""
+        if proposal != self._proposed:
+            return []
+        self._now_ms = max(self._now_ms, now_ms)
+        if answer.error_code in _OVERTAKEN:
+            return []
+        if answer.error_code in _DROPPED:
+            self._commit_isr(self.isr)
+            return self._advance()
+        if answer.error_code:
+            return [ProposeIsr(proposal)]
+        if (
+            answer.leader_epoch != self.leader_epoch
+            or answer.partition_epoch < self.partition_epoch
+        ):
+            return []
+        self.partition_epoch = answer.partition_epoch
+        self._commit_isr(answer.isr)
+        return [*self._expand(self._joining(proposal)), *self._advance()]
+
+    def expire(self, now_ms: int) -> list[Effect]:
+        """Propose to go on without those who have not kept up (RE-8)."""
+        if not self._remotes:
+            return []
+        self._now_ms = max(self._now_ms, now_ms)
+        effects: list[Effect] = []
+        if self._proposed is None:
+            kept = tuple(one for one in self.isr if self._keeps_up(one))
+            if len(kept) < len(self.isr):
+                effects.append(self._propose(kept))
+        return [*effects, *self._advance()]
+
+    def _keeps_up(self, replica: int) -> bool:
+        if replica == self.broker_id:
+            return True
+        remote = self._remotes[replica]
+        return remote.is_caught_up(self.log_end_offset, self._now_ms, self._lag_time_max_ms)
+
+    def _is_eligible(self, replica: int, remote: Remote) -> bool:
+        """Its broker lives, and is still the one that fetched: a new one may have lost records.
+
+        Where nobody has told its epoch the controller compares, which knows it.
+        """
+        epoch = self.live.get(replica)
+        return epoch is not None and (
+            UNKNOWN_EPOCH in (epoch, remote.broker_epoch) or remote.broker_epoch == epoch
+        )
+
+    def _may_join(self, replica: int, remote: Remote) -> bool:
+        return (
+            replica not in self.isr
+            # Below the epoch's start it may have yet to truncate: only its own records count.
+            and remote.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
+            and self._is_eligible(replica, remote)
+        )
+
+    def _joining(self, answered: IsrProposal) -> list[int]:
+        """Who reached the watermark while another proposal was under way, and is still there."""
+        refused = {member.broker_id for member in answered.isr}
+        return [
+            replica
+            for replica, remote in self._remotes.items()
+            if replica not in refused
+            and self._may_join(replica, remote)
+            and self._keeps_up(replica)
+        ]
+
+    def _expand(self, joining: list[int]) -> list[Effect]:
+        if not joining or self._proposed is not None:
+            return []
+        return [self._propose((*self.isr, *joining))]
+
+    def _propose(self, isr: tuple[int, ...]) -> ProposeIsr:
+        members = tuple(IsrMember(replica, self._broker_epoch_of(replica)) for replica in isr)
+        self._proposed = IsrProposal(
+            self.topic_partition, self.topic_id, self.leader_epoch, members, self.partition_epoch
+        )
+        self.maximal_isr = tuple(dict.fromkeys((*self.isr, *isr)))
+        return ProposeIsr(self._proposed)
+
+    def _broker_epoch_of(self, replica: int) -> int:
+        if replica == self.broker_id:
+            return self.broker_epoch
+        return self._remotes[replica].broker_epoch
+
+    def _commit_isr(self, isr: tuple[int, ...]) -> None:
+        self.isr = self.maximal_isr = isr
+        self._proposed = None
+
+    def _advance(self) -> list[Effect]:
+        """Raise the HW to the smallest LEO that counts, if it may and can be raised (RE-4)."""
+        smallest = self.log_end_offset
+        for replica, remote in self._remotes.items():
+            if remote.log_end_offset < smallest and (
+                replica in self.maximal_isr
+                # About to join: it could never reach a watermark that runs away from it.
+                or (self._keeps_up(replica) and self._is_eligible(replica, remote))
+            ):
+                smallest = remote.log_end_offset
+        if smallest <= self.high_watermark or not self.has_enough_in_sync():
+            return []
+        self.high_watermark = smallest
+        return [Advance(smallest)]
+
+    # --- as a follower ---------------------------------------------------------------------------
+
+    def followed(self, log_end_offset: int, leader_high_watermark: int) -> list[Advance]:
+        """The follower's log has grown to this end, and its leader's HW is known (RE-6).
+
+        A new leader may lag behind with its own: what was committed is so for good, and stays.
+        """
+        assert not self.is_leader, "a leader's watermark is its own"
+        self.log_end_offset = log_end_offset
+        high_watermark = min(log_end_offset, leader_high_watermark)
+        if high_watermark <= self.high_watermark:
+            return []
+        self.high_watermark = high_watermark
+        return [Advance(high_watermark)]
+
+    def truncated(self, log_end_offset: int) -> None:
+        """The follower's log ends here from now on: below its HW only after unclean elections."""
+        assert not self.is_leader, "a leader's log never shrinks"
+        self.log_end_offset = log_end_offset
+        self.high_watermark = min(self.high_watermark, log_end_offset)
+
+    def started_at(self, offset: int) -> None:
+        """The follower's log is empty, and begins here."""
+        assert not self.is_leader, "a leader's log never shrinks"
+        self.log_start_offset = self.high_watermark = self.log_end_offset = offset
+
+    # --- what others want to know ----------------------------------------------------------------
 
     def follower_end_offset(self, replica: int) -> int:
         """A follower's LEO as its last fetch told it; -1 before the first in this epoch."""
-        return self._followers[replica].log_end_offset
+        return self._remotes[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """When a follower last had all that the leader had; 0 before that ever was."""
-        return self._followers[replica].caught_up_at_ms
+        """When a follower last had all that the leader had; far in the past if it never had."""
+        return self._remotes[replica].caught_up_at_ms
+
+    def low_watermark(self, live: Container[int]) -> int:
+        """The smallest log start of the live replicas; -1 while one has not told its own."""
+        smallest = self.log_start_offset
+        for replica, remote in self._remotes.items():
+            if remote.log_start_offset < smallest and replica in live:
+                smallest = remote.log_start_offset
+        return smallest
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
         """Refuse whoever has another epoch in mind (KIP-320); -1 is one that does not say."""
@@ -158,35 +406,16 @@ class Partition:
 
     def has_enough_in_sync(self) -> bool:
         """Whether acks=all may be promised: a floor for the ISR, not the number waited for."""
-        return len(self.isr) >= min(self.min_insync_replicas, len(self.replicas))
+        count = len(self.isr)
+        return count >= self.min_insync_replicas or count >= len(self.replicas)
 
     def check_acks_all(self) -> None:
         """Before an append with acks=all (PR-4); raises NotEnoughReplicas."""
-        if len(self.isr) < self.min_insync_replicas and not self.has_enough_in_sync():
+        if not self.has_enough_in_sync():
             raise NotEnoughReplicas(
                 f"{self.topic_partition} has {len(self.isr)} replicas in sync, "
                 f"min.insync.replicas is {self.min_insync_replicas}"
             )
 
-    def _take_over(self, state: PartitionImage) -> None:
-        self.leader_epoch = state.leader_epoch
-        self.partition_epoch = state.partition_epoch
-        self.isr = state.isr
-        self.replicas = state.replicas
-
-    def _check_leader(self) -> None:
-        if not self.is_leader:
-            raise NotLeaderOrFollower(
-                f"broker {self.broker_id} does not lead {self.topic_partition}"
-            )
-
-    def _advance(self) -> list[Advance]:
-        """Raise the HW to the smallest LEO of the ISR, if it may and can be raised."""
-        smallest = self.log_end_offset
-        for replica in self.isr:
-            if replica != self.broker_id:
-                smallest = min(smallest, self._followers[replica].log_end_offset)
-        if smallest <= self.high_watermark or not self.has_enough_in_sync():
-            return []
-        self.high_watermark = smallest
-        return [Advance(smallest)]
+    def _not_leader(self) -> NotLeaderOrFollower:
+        return NotLeaderOrFollower(f"broker {self.broker_id} does not lead {self.topic_partition}")

@@ -3,6 +3,7 @@
     .lock                               held while a broker runs on it
     meta.properties                     version=0, broker.id, cluster.id
     .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}; only after a clean stop
+    .barnabas_boot                      which boot of the machine wrote here last; in a cluster only
     recovery-point-offset-checkpoint    up to where each partition is on disk for sure
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         where each partition begins, if not with its first segment
@@ -40,6 +41,7 @@ _LOCK = ".lock"
 _META = "meta.properties"
 _CLEAN_MARKER = ".kafka_cleanshutdown"
 _CLEAN_MARKER_TEXT = b'{"version":0,"brokerEpoch":-1}'
+_BOOT = ".barnabas_boot"
 _KRAFT_LOG = "__cluster_metadata-0"
 _NOT_OURS = frozenset({"remote-log-index-cache", "lost+found"})
 _DELETED_SUFFIX = "-delete"
@@ -153,6 +155,23 @@ class LogDirectory:
     def mark_clean(self) -> None:
         """The last act of a clean stop."""
         replace_file(self._files, self.path / _CLEAN_MARKER, _CLEAN_MARKER_TEXT)
+
+    def may_have_lost(self, boot_id: bytes) -> bool:
+        """Whether records may be gone that were written here: a crash, and of the whole machine.
+
+        After a `kill -9` the page cache has what the disk has not. `boot_id` tells the machine's
+        boots apart, and is empty where nobody knows. A directory that is new lost all it had.
+        """
+        if self.was_clean:
+            return False
+        try:
+            return not boot_id or self._files.read(self.path / _BOOT) != boot_id
+        except FileNotFoundError:
+            return True
+
+    def note_boot(self, boot_id: bytes) -> None:
+        """The machine's boot in which this broker begins to write; see `may_have_lost`."""
+        self._files.write(self.path / _BOOT, boot_id)
 
     def release(self) -> None:
         self._lock.release()

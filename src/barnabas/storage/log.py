@@ -15,12 +15,11 @@ see. Nothing is on disk for sure before `flush`: durability comes from replicas.
 from __future__ import annotations
 
 import errno
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptMessage, InvalidRecord, MessageTooLarge, OffsetOutOfRange
@@ -31,16 +30,19 @@ from barnabas.records.batch import (
     stamp_in_place,
     verify_crc,
 )
-from barnabas.records.control import ABORT, read_marker
+from barnabas.records.control import ABORT, Marker, read_marker
 from barnabas.storage.admission import Limits, admit
+from barnabas.storage.contents import Contents
+from barnabas.storage.copies import Copy, check_copies
 from barnabas.storage.discards import Discards
-from barnabas.storage.durability import Durability, Durable, Unsynced
-from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.durability import Durability, Unsynced
 from barnabas.storage.files import Files
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
+from barnabas.storage.placed import AppendResult, new_result
 from barnabas.storage.producers import Producers
 from barnabas.storage.replay import replay
 from barnabas.storage.retention import Bounds, count_removable
+from barnabas.storage.rolling import is_full_or_old
 from barnabas.storage.search import Found
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import NO_END, Segments
@@ -55,38 +57,6 @@ from barnabas.storage.transactions import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
 
 NO_TIMESTAMP = -1
-
-
-class AppendResult(NamedTuple):
-    """Where a batch is in the log."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    """-1 if the batch keeps its producer's times."""
-    log_start_offset: int
-    size_bytes: int
-    is_duplicate: bool
-    """It was there already: a retry. Nothing was written."""
-
-
-# One is made for each batch: this takes half the time of naming its fields.
-_new_result: Callable[[tuple[int, int, int, int, int, bool]], AppendResult] = partial(
-    tuple.__new__, AppendResult
-)
-
-
-class Contents(NamedTuple):
-    """What was found in a partition's directory."""
-
-    segments: list[Segment]
-    epochs: LeaderEpochs
-    producers: Producers
-    log_start_offset: int
-    log_end_offset: int
-    durable: Durable
-    snapshot_offset: int
-    topic_id: bytes | None
 
 
 class Log:
@@ -171,6 +141,11 @@ class Log:
         """Everything below is on disk for sure."""
         return self._durability.recovery_point
 
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch that has a place here; -1 if none has."""
+        return self.epochs.latest
+
     # --- append ----------------------------------------------------------------------------------
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
@@ -246,9 +221,7 @@ class Log:
             offset=result.base_offset,
             timestamp_ms=marker.timestamp_ms if stamped_ms == NO_TIMESTAMP else stamped_ms,
         )
-        ended = self.producers.apply_marker(header.producer_id, header.producer_epoch, placed)
-        if ended is not None and marker.type == ABORT:
-            self._segments.active.index_aborted(Aborted(header.producer_id, *ended))
+        self._end_transaction(header, placed)
         return result
 
     def _place(
@@ -270,14 +243,58 @@ class Log:
         segment = self._segments.active
         if segment.size_bytes and (
             segment.size_bytes > limits.segment_bytes - size
-            or self._is_full_or_old(segment, last_offset, timestamp, now_ms)
+            or is_full_or_old(segment, limits, last_offset, timestamp, now_ms)
         ):
             segment = self.roll()
         segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
         self.log_end_offset = last_offset + 1
-        return _new_result(
+        return new_result(
             (base_offset, last_offset, log_append_time_ms, self.log_start_offset, size, False)
         )
+
+    def append_as_follower(self, records: memoryview, now_ms: int) -> int:
+        """Append the leader's batches as they are in its log; returns how many.
+
+        Staged like every append. CorruptData if they cannot be what comes next: nothing changed.
+        """
+        if self.is_failed:
+            self._refuse()
+        end_offset = self.log_end_offset
+        is_empty = end_offset == self.log_start_offset
+        copies = check_copies(records, end_offset, self.epochs.latest, is_empty=is_empty)
+        begins_within = bool(copies) and copies[0].header.base_offset < end_offset
+        if begins_within:
+            self.start_at(copies[0].header.base_offset)
+        for each in copies:
+            self._copy(each, now_ms)
+        if begins_within:
+            self.raise_log_start(end_offset)
+        return len(copies)
+
+    def _copy(self, copied: Copy, now_ms: int) -> None:
+        records, header, marker = copied
+        base_offset, last_offset = header.base_offset, header.last_offset
+        self.log_end_offset = base_offset  # a gap, where the leader's log was compacted
+        if header.partition_leader_epoch > self.epochs.latest:
+            self.assign_leader_epoch(header.partition_leader_epoch)
+        timestamp, limits = header.max_timestamp, self.limits
+        segment = self._segments.active
+        if (segment.size_bytes or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET) and (
+            segment.size_bytes > limits.segment_bytes - len(records)
+            or is_full_or_old(segment, limits, last_offset, timestamp, now_ms)
+        ):
+            segment = self.roll()
+        segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
+        self.log_end_offset = last_offset + 1
+        if marker is not None:
+            self._end_transaction(header, marker)
+        elif header.producer_id >= 0 and not header.is_control:
+            self.producers.apply(header, base_offset, timestamp)
+
+    def _end_transaction(self, header: BatchHeader, marker: Marker) -> None:
+        ended = self.producers.apply_marker(header.producer_id, header.producer_epoch, marker)
+        if ended is not None and marker.type == ABORT:
+            self._segments.active.index_aborted(Aborted(header.producer_id, *ended))
 
     @property
     def has_staged(self) -> bool:
@@ -313,38 +330,10 @@ class Log:
 
     # --- roll ------------------------------------------------------------------------------------
 
-    def _is_full_or_old(
-        self, segment: Segment, last_offset: int, timestamp: int, now_ms: int
-    ) -> bool:
-        """Whether the indexes leave no room, or the records span `segment.ms` (ST-2).
-
-        Age is told by the records' own times, by the clock only where the first batch has none.
-        """
-        limits = self.limits
-        if (
-            segment.offset_index.count >= limits.index_entries
-            or segment.time_index.count >= limits.time_index_entries
-            or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
-        ):
-            return True
-        first = segment.first_timestamp
-        if first < 0:
-            if segment.untimed_since_ms is None:
-                segment.untimed_since_ms = now_ms
-            first, timestamp = segment.untimed_since_ms, now_ms
-        waited_ms = timestamp - first
-        if not limits.segment_jitter_ms:
-            return waited_ms > limits.segment_ms
-        # The jitter keeps the partitions of a topic from rolling, and being flushed, all at once; a
-        # hash of the name spreads them as well as chance does, and the same way in every run.
-        name = f"{self.topic_partition}/{segment.base_offset}"
-        jitter_ms = zlib.crc32(name.encode()) % limits.segment_jitter_ms
-        return waited_ms > limits.segment_ms - jitter_ms
-
     def roll(self) -> Segment:
         """Close the active segment and begin a new one at the log end."""
         active = self._segments.active
-        assert active.size_bytes, "an empty segment cannot roll: the new one has the same name"
+        assert active.base_offset < self.log_end_offset, "the new segment would have the same name"
         with self._failing():
             active.write_out()
             segment = self._segments.begin(self.log_end_offset)
@@ -453,27 +442,43 @@ class Log:
         return count
 
     def truncate(self, offset: int) -> None:
-        """Forget everything from `offset` on, and with it the batch that holds it.
+        """Forget everything from `offset` on, and all of the batch that holds it.
 
+        The log ends where that batch began: what is missing comes from the leader again.
         For a follower whose leader has something else there. The recovery point may move back: it
         must be checkpointed before anything is appended (`LogStore.truncate`).
         """
         with self._failing():
             if offset < self.log_end_offset:
+                if offset > self.log_start_offset:
+                    begin = self._segments.batch_begin(offset)
+                    offset = max(begin, self.log_start_offset)
                 self._cut(offset)
             # A new leader's epoch may begin at the end of the log.
             self.epochs.truncate_from_end(offset)
 
-    def _cut(self, offset: int) -> None:
+    def start_at(self, offset: int) -> None:
+        """Forget everything, and begin anew, empty, at `offset`: what the leader has begins there.
+
+        Both the recovery point and the log start may move back: see `truncate`.
+        """
+        with self._failing():
+            self._cut(offset, is_all=True)
+            # Behind the segments: a log without epochs tells nobody that it has diverged.
+            self.epochs.truncate_from_end(0)
+            self.log_start_offset = offset
+
+    def _cut(self, offset: int, *, is_all: bool = False) -> None:
         segments = self._segments
         self.truncations += 1
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.swaps.undo()
         for each in snapshot_offsets(self._files.list(self.directory)):
-            if each > offset:
+            if each > offset or is_all:
                 self._files.remove(snapshot_path(self.directory, each))
-        if offset < segments[0].base_offset:
+        if is_all or offset < segments[0].base_offset:
             self._discard(reversed(segments), due_ms=0)
+            self._files.sync(self.directory)
             segments.replace_all(offset)
         else:
             self._discard(reversed(segments.take_from(offset)), due_ms=0)

@@ -25,12 +25,13 @@ from typing import NamedTuple
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_header, verify_crc
+from barnabas.storage.contents import Contents
 from barnabas.storage.durability import Durable
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Entry, Files
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.leftovers import settle
-from barnabas.storage.log import Contents, Log
+from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import read_topic_id
 from barnabas.storage.producers import Producers
 from barnabas.storage.replay import apply_batch, replay

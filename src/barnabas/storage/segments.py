@@ -101,6 +101,15 @@ class Segments(Sequence[Segment]):
                 each.release()
             raise
 
+    def batch_begin(self, offset: int) -> int:
+        """Where the batch begins that holds the offset, which is not below the first segment; the
+        offset itself, if none does."""
+        segment = self._all[self._index_of(offset)]
+        position = segment.locate(offset) if segment.size_bytes else None
+        if position is None:
+            return offset
+        return min(offset, next(segment.headers(position)).header.base_offset)
+
     def _index_of(self, offset: int) -> int:
         """Which segment's range holds the offset."""
         i = len(self._all) - 1

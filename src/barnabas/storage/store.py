@@ -50,6 +50,7 @@ class LogStore:
         "_failed",
         "_files",
         "_homes",
+        "_is_suspect",
         "_logs",
         "_producer_expiration_ms",
         "high_watermarks",
@@ -66,6 +67,7 @@ class LogStore:
         self._broker_id = broker_id
         self._producer_expiration_ms = producer_expiration_ms
         self._directories: tuple[LogDirectory, ...] = ()
+        self._is_suspect = False
         self._failed: dict[Path, Exception] = {}
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
@@ -204,6 +206,23 @@ class LogStore:
             )
         return unknown
 
+    def begins_whole(self, boot_id: bytes) -> bool:
+        """Whether the logs have all that was ever written to them (`LogDirectory.may_have_lost`).
+
+        Where they may not have, no stop is clean until `loss_is_known` has been called: who starts
+        next must not forget what nobody else has learned.
+        """
+        self._is_suspect = bool(self._failed) or any(
+            directory.may_have_lost(boot_id) for directory in self._directories
+        )
+        return not self._is_suspect
+
+    def loss_is_known(self, boot_id: bytes) -> None:
+        """Whoever counted on these logs knows what they may lack; from now on they count anew."""
+        self._is_suspect = False
+        for directory in self._directories:
+            directory.note_boot(boot_id)
+
     @property
     def cluster_id(self) -> str | None:
         """The cluster that the directories belong to; None if they are new."""
@@ -266,9 +285,24 @@ class LogStore:
 
     def truncate(self, topic_partition: TopicPartition, offset: int) -> None:
         """Cut a log's end off, and never take for durable what will be written there instead."""
-        self._logs[topic_partition].truncate(offset)
+        log = self._logs[topic_partition]
+        start_offset = log.log_start_offset
+        log.truncate(offset)
+        self._moved_back(topic_partition, start_offset)
+
+    def start_at(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Empty a log, to begin anew at an offset; otherwise as `truncate`."""
+        log = self._logs[topic_partition]
+        start_offset = log.log_start_offset
+        log.start_at(offset)
+        self._moved_back(topic_partition, start_offset)
+
+    def _moved_back(self, topic_partition: TopicPartition, start_offset: int) -> None:
         home = self._homes[topic_partition]
         self._checkpoint_in(home, RECOVERY_POINTS, self._recovery_point)
+        if self._logs[topic_partition].log_start_offset < start_offset:
+            # Else the next start would take what is written below it for deleted.
+            self._checkpoint_in(home, LOG_STARTS, self._log_start)
 
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
         """A log directory is out of reach: forget its logs as they are; returns their names.
@@ -353,7 +387,8 @@ class LogStore:
                 try:
                     self._checkpoint_in(directory, RECOVERY_POINTS, self._recovery_point)
                     self._checkpoint_in(directory, LOG_STARTS, self._log_start)
-                    directory.mark_clean()
+                    if not self._is_suspect:
+                        directory.mark_clean()
                 except OSError as error:
                     failures.append(error)
         self._release()

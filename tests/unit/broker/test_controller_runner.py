@@ -17,7 +17,7 @@ from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.journal import JOURNAL_NAME, Journal
 from barnabas.cluster.loading import load_topic_configs
-from barnabas.cluster.store import Check, Create, Set
+from barnabas.cluster.store import Check, Create, Delete, Set
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
     ConfigError,
@@ -373,20 +373,55 @@ def test_a_deposed_controller_decides_nothing_any_more(caplog: pytest.LogCapture
 
     async def scenario(host: Host) -> None:
         await host.runner.create_topic(NewTopic("a"))
+        other = host.store.session()
         epoch = await host.store.read("/controller_epoch")
         assert epoch is not None
-        await host.store.commit(
-            [Check("/controller_epoch", epoch.version), Set("/controller_epoch", b"9")]
+        creation = asyncio.ensure_future(host.runner.create_topic(NewTopic("b")))
+        await asyncio.sleep(0)  # the wish is written
+        await other.commit(
+            [
+                Check("/controller_epoch", epoch.version),
+                Set("/controller_epoch", b"9"),
+                Delete("/controller"),
+                Create("/controller", layout.encode_controller(7, 1), ephemeral=True),
+            ]
         )
         with pytest.raises(NotController):
-            await host.runner.create_topic(NewTopic("b"))
+            await creation
         assert "/brokers/topics/b/partitions" not in host.paths()
         assert list(host.image.topics) == ["a"]
         with pytest.raises(NotController):
             await host.runner.delete_topic("a")
         assert "resigns" in caplog.text
+        # It is no less a candidate than before.
+        await other.close()
+        await asyncio.wait_for(_until_led(host, "b"), 5)
+        assert host.image.controller_epoch == 10
+        await host.runner.delete_topic("a")
 
     run(scenario)
+
+
+def test_a_commit_in_another_epoch_is_no_commit(caplog: pytest.LogCaptureFixture) -> None:
+    """ZK-3: the fence holds though nobody has been told; then a later epoch is begun."""
+
+    async def scenario(host: Host) -> None:
+        epoch = await host.store.read("/controller_epoch")
+        assert epoch is not None
+        await host.store.commit([Set("/controller_epoch", b"9")])
+        with pytest.raises(NotController):
+            await host.runner.create_topic(NewTopic("b"))
+        await asyncio.wait_for(_until_led(host, "b"), 5)
+        state = await host.store.read("/brokers/topics/b/partitions/0/state")
+        assert state is not None
+        assert layout.decode_state("b", 0, state.data).controller_epoch == 10
+
+    run(scenario)
+
+
+async def _until_led(host: Host, topic: str) -> None:
+    while topic not in host.image.topics:
+        await asyncio.sleep(0.01)
 
 
 def test_whoever_waits_at_the_stop_is_told() -> None:

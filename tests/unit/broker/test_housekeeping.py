@@ -11,7 +11,9 @@ from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill
+from tests.unit.broker.handlers.test_fetch import fill, topic_id_of
+from tests.unit.broker.replicated import Shared
+from tests.unit.broker.replicated import fill as fill_leader
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -55,3 +57,17 @@ def test_deleted_partitions_are_removed_from_the_disk() -> None:
         fill(client, "gone", batch(b"a"))
         client.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["gone"], timeout_ms=5000))
         eventually(lambda: not list(broker.data_dir.glob("gone-0*")))
+
+
+def test_re_8_the_isr_is_looked_at_twice_in_the_time_of_a_lag() -> None:
+    """So who is gone is out after one and a half times at most."""
+    lag_ms = 1000
+    config = {"replica.lag.time.max.ms": str(lag_ms)}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "lagging")
+        shared = Shared(broker, "lagging", topic_id_of(client, "lagging"))
+        shared.told(isr=(0, 1))
+        fill_leader(client, "lagging", batch(b"a"))
+        began = time.monotonic()
+        eventually(lambda: shared.proposed() == [(0,)])
+        assert lag_ms - 100 <= 1000 * (time.monotonic() - began) <= 1.5 * lag_ms + 300

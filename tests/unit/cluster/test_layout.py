@@ -196,3 +196,15 @@ def test_a_reassignment_is_read_and_kept() -> None:
     node = layout.decode_topic("t", data)
     assert (node.adding, node.removing) == ({0: (3,)}, {0: (1,)})
     assert layout.encode_topic_node(node) == data
+
+
+def test_a_broker_that_may_have_lost_records_says_so() -> None:
+    """KIP-966: in a key that Kafka does not know; who has lost nothing writes as Kafka does."""
+    endpoints = (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),)
+    broker = BrokerImage(4, endpoints, None, 17, may_have_lost=True)
+    data = layout.encode_broker(broker, 1)
+    assert data.endswith(b',"timestamp":"1","suffix_may_be_lost":true}')
+    assert layout.decode_broker(4, data, 17) == broker
+    plain = layout.encode_broker(broker._replace(may_have_lost=False), 1)
+    assert b"suffix" not in plain
+    assert not layout.decode_broker(4, plain, 17).may_have_lost

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from barnabas.config import (
@@ -11,6 +13,7 @@ from barnabas.config import (
     LogConfig,
 )
 from barnabas.config.topic_keys import unusable
+from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
 
 
@@ -80,9 +83,31 @@ def test_a_key_of_one_listener_is_known_by_its_beginning() -> None:
     assert len(config.warnings) == 1
 
 
-def test_zookeeper_is_refused_for_now() -> None:
-    with pytest.raises(ConfigError, match=r"zookeeper\.connect=zk:2181: .*not there yet"):
-        BrokerConfig({"zookeeper.connect": "zk:2181"})
+@pytest.mark.parametrize(
+    ("connect", "hosts", "chroot"),
+    [
+        ("zk:2181", "zk:2181", ""),
+        ("zk", "zk:2181", ""),
+        ("a:1, b:2 ,[::1]:3/kafka", "a:1,b:2,[::1]:3", "/kafka"),
+        ("[::1]", "[::1]:2181", ""),
+        ("zk:2181/", "zk:2181", ""),
+        ("zk:2181/a/b/", "zk:2181", "/a/b"),
+    ],
+)
+def test_addresses_of_zookeeper(connect: str, hosts: str, chroot: str) -> None:
+    """ZK-6: host:2181[,host:2181...][/chroot]"""
+    assert hosts_and_chroot(connect) == (hosts, chroot)
+    assert BrokerConfig({"zookeeper.connect": connect}).str("zookeeper.connect") == connect
+
+
+@pytest.mark.parametrize(
+    "connect",
+    ["/kafka", "a:b", "a:0", "a:65536", "a:1,,b:1", "a:1,", "::1:2181", "a:1//x", ":2181"],
+)
+def test_what_is_no_address_of_zookeeper(connect: str) -> None:
+    """ZK-6: before anything is tried; the message has the setting and its value."""
+    with pytest.raises(ConfigError, match="zookeeper.connect=" + re.escape(connect)):
+        BrokerConfig({"zookeeper.connect": connect})
 
 
 def test_the_data_directories() -> None:

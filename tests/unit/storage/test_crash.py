@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import LogConfig
+from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
 from barnabas.storage.files import Bytes, File
 from barnabas.storage.store import LogStore
@@ -197,3 +198,49 @@ def test_st_8_recovery_dies_at_any_moment_and_is_repeated(tmp_path: Path) -> Non
             assert end_after_recovery(QuickFiles(), directory) == end, left
         _check(directory, list(range(end)))
         shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("offset", [3, 500])
+def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: int) -> None:
+    """What is found then is a part of what was, or nothing; and its epochs are known, without which
+    it would not notice that its leader's log is another."""
+    origin = tmp_path / "origin"
+    _live(QuickFiles(), origin, [])
+    store = _open(QuickFiles(), origin)
+    before = read(store.logs[NAME], store.logs[NAME].log_start_offset)
+    assert len(store.logs[NAME].segments) > 3
+    store._release()
+
+    def start_anew(directory: Path, left: int) -> bool:
+        """Whether that many changes are enough."""
+        files = DyingFiles(10**9)
+        opened = _open(files, directory)
+        files.left = files.changes + left
+        try:
+            opened.start_at(NAME, offset)
+        except Killed:
+            return False
+        finally:
+            opened._release()
+        return True
+
+    for left in range(1000):
+        directory = tmp_path / str(left)
+        shutil.copytree(origin, directory)
+        is_done = start_anew(directory, left)
+        again = _open(QuickFiles(), directory)
+        log = again.logs[NAME]
+        found = read(log, log.log_start_offset)
+        assert before.startswith(found), left
+        for _, header in iterate_batches(found):
+            epoch = log.epochs.epoch_at(header.base_offset)
+            assert epoch == header.partition_leader_epoch, left
+        assert append(log, batch(1), epoch=99).base_offset == log.log_end_offset - 1
+        if is_done:
+            assert (found, log.log_start_offset) == (b"", offset)
+        again._release()
+        shutil.rmtree(directory)
+        if is_done:
+            assert left > 10
+            return
+    raise AssertionError("it never came to an end")

@@ -355,3 +355,29 @@ def test_directories_that_are_known_are_left_alone(tmp_path: Path) -> None:
 def test_a_directory_is_not_listed_twice(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="listed twice"):
         open_store(tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize("cut", ["truncate", "start_at"])
+def test_a_log_that_goes_back_below_its_start_keeps_what_is_written_there(
+    tmp_path: Path, cut: str
+) -> None:
+    """RE-12: the checkpointed start is of a past that the new leader does not share."""
+    store = open_store(tmp_path)
+    log = store.create(T0, TOPIC_ID, LogConfig())
+    for _ in range(9):
+        append(log, batch(2))
+    log.flush()
+    log.raise_log_start(15)
+    store.checkpoint_recovery_points()
+    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 15\n"
+    if cut == "truncate":
+        store.truncate(T0, 8)
+    else:
+        store.start_at(T0, 8)
+    append(log, batch(2))
+    assert (log.log_start_offset, log.log_end_offset) == (8, 10)
+    store._release()  # as kill -9
+    again = open_store(tmp_path)
+    assert (again.logs[T0].log_start_offset, again.logs[T0].log_end_offset) == (8, 10)
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 8\n"
+    again.close()

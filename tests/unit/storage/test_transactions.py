@@ -17,7 +17,8 @@ from barnabas.errors import (
 )
 from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
 from barnabas.storage.files import OsFiles
-from barnabas.storage.log import AppendResult, Log
+from barnabas.storage.log import Log
+from barnabas.storage.placed import AppendResult
 from barnabas.storage.recovery import Start
 from barnabas.storage.transactions import Aborted, AbortedIndex, AbortedTransaction
 from tests.unit.storage.disk import (

@@ -2,10 +2,14 @@
 look for old ones (ST-10).
 
 Only up to the high watermark, for a replica that lags would bring the rest back. The answer is
-where the partition begins on all of its replicas, and this broker is all of them.
+where the partition begins on all of its live replicas, and comes when it begins there on all.
 """
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
 
 from barnabas.broker.context import Context
 from barnabas.broker.replica import Replica
@@ -14,8 +18,10 @@ from barnabas.errors import (
     InvalidTopic,
     KafkaError,
     KafkaStorageError,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     PolicyViolation,
+    RequestTimedOut,
     TopicAuthorizationFailed,
 )
 from barnabas.protocol.messages.delete_records import (
@@ -29,22 +35,39 @@ from barnabas.types import TopicPartition
 
 _UP_TO_HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
+_LOOK_AGAIN_S = 0.5  # nobody tells when a replica's broker has gone, for which nobody has to wait
+
+Later = Coroutine[Any, Any, DeleteRecordsResponse]
 
 
-def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
+class _Pending(NamedTuple):
+    """A partition that does not begin at its new start everywhere."""
+
+    replica: Replica
+    offset: int
+    result: DeleteRecordsPartitionResult
+
+
+def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse | Later:
+    pending: list[_Pending] = []
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
-                partitions=[_delete(context, topic.name, each) for each in topic.partitions],
+                partitions=[
+                    _delete(context, topic.name, each, pending) for each in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
     )
+    if not pending:
+        return response
+    return _wait(context, response, pending, request.timeout_ms)
 
 
 def _delete(
-    context: Context, topic: str, wanted: DeleteRecordsPartition
+    context: Context, topic: str, wanted: DeleteRecordsPartition, pending: list[_Pending]
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(
         partition_index=wanted.partition_index, low_watermark=_NO_LOW_WATERMARK
@@ -55,14 +78,50 @@ def _delete(
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is internal")
         replica = context.node.leader_of(TopicPartition(topic, wanted.partition_index))
-        result.low_watermark = _delete_below(context, replica, wanted.offset)
+        offset = _delete_below(context, replica, wanted.offset)
+        result.low_watermark = _low_watermark(context, replica)
+        if result.low_watermark < offset:
+            pending.append(_Pending(replica, offset, result))
     except KafkaError as error:
         result.error_code = error.code
     return result
 
 
+def _low_watermark(context: Context, replica: Replica) -> int:
+    return replica.partition.low_watermark(context.node.replicas.live)
+
+
+async def _wait(
+    context: Context, response: DeleteRecordsResponse, pending: list[_Pending], timeout_ms: int
+) -> DeleteRecordsResponse:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + timeout_ms / 1000
+    for each in pending:
+        try:
+            await _reached(context, each, until)
+            each.result.low_watermark = _low_watermark(context, each.replica)
+        except KafkaError as error:
+            each.result.error_code = error.code
+    return response
+
+
+async def _reached(context: Context, pending: _Pending, until: float) -> None:
+    """Return when all live replicas begin there; RequestTimedOut, or what this broker is not."""
+    loop = asyncio.get_running_loop()
+    replica, name = pending.replica, pending.replica.topic_partition
+    while True:
+        if context.node.leader_of(name) is not replica:
+            raise NotLeaderOrFollower(f"{name} was made anew")
+        if _low_watermark(context, replica) >= pending.offset:
+            return
+        left_s = until - loop.time()
+        if left_s <= 0:
+            raise RequestTimedOut(f"{name} does not begin at {pending.offset} everywhere yet")
+        await replica.low_watermark_moves(min(left_s, _LOOK_AGAIN_S))
+
+
 def _delete_below(context: Context, replica: Replica, offset: int) -> int:
-    """Returns where the log begins now."""
+    """Returns where the log has to begin, at least."""
     log, high_watermark = replica.log, replica.high_watermark
     if "delete" not in log.config.cleanup_policy.split(","):
         raise PolicyViolation(f"{replica.topic_partition} is compacted, and deletes nothing else")
@@ -77,5 +136,5 @@ def _delete_below(context: Context, replica: Replica, offset: int) -> int:
     except OSError as error:
         context.node.replicas.fail_directory(replica, error)
         raise KafkaStorageError(str(error)) from error
-    replica.wake_watchers()
-    return log.log_start_offset
+    replica.log_start_moved()
+    return offset

@@ -1,4 +1,5 @@
-"""Fetch (key 1): whole batches below the high watermark, by `sendfile`, with a long poll.
+"""Fetch (key 1): whole batches below the high watermark, by `sendfile`, with a long poll. Replicas
+read up to the log's end (`follower_fetch`).
 
     read what is wanted (in a session: what changed) --+-- enough, or an error --> answer
                     ^                                  |
@@ -17,6 +18,7 @@ from typing import Any, cast
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.fetch_pass import TOPIC_IDS, FetchPass
+from barnabas.broker.follower_fetch import FollowerPass, replica_id_of
 from barnabas.broker.parked_fetch import ParkedFetch
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -27,7 +29,7 @@ from barnabas.types import FileSlice
 Later = Coroutine[Any, Any, FetchResponse]
 
 _NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
-_REPLICA_STATE = 15
+_CONSUMER = -1
 
 
 def handle(context: Context, request: FetchRequest) -> Outcome:
@@ -40,12 +42,21 @@ def handle(context: Context, request: FetchRequest) -> Outcome:
 class _Fetch:
     """One request on its way."""
 
-    __slots__ = ("_context", "_epoch", "_max_bytes", "_min_bytes", "_request", "_session")
+    __slots__ = (
+        "_context",
+        "_epoch",
+        "_max_bytes",
+        "_min_bytes",
+        "_replica_id",
+        "_request",
+        "_session",
+    )
 
     def __init__(self, context: Context, request: FetchRequest) -> None:
         """Raises what is wrong with the request's session."""
         self._context = context
         self._request = request
+        self._replica_id = replica_id_of(context, request)
         self._max_bytes = min(request.max_bytes, context.node.config.int("fetch.max.bytes"))
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session: FetchSession | None = None
@@ -65,17 +76,21 @@ class _Fetch:
 
     def begin(self) -> FetchResponse | Later:
         """Stage one: the answer if there is one now."""
-        found = self._read()
+        found = self._read(is_first=True)
         if (
             self._is_enough(found)
             or self._request.max_wait_ms <= 0
-            or not (self._session or found.replicas)
+            or not (self._session or found.places)
         ):
             return self._answer(found)
         return self._wait(found, self._park(found))
 
-    def _read(self) -> FetchPass:
-        found = FetchPass(self._context, self._request, self._max_bytes)
+    def _read(self, *, is_first: bool = False) -> FetchPass:
+        found: FetchPass
+        if self._replica_id == _CONSUMER:
+            found = FetchPass(self._context, self._request, self._max_bytes)
+        else:
+            found = FollowerPass(self._context, self._request, self._max_bytes, is_first=is_first)
         if self._session is not None:
             found.read_changed(self._session)
         else:
@@ -91,8 +106,8 @@ class _Fetch:
         if self._session is not None:
             self._session.waiter = parked
         else:
-            for replica in found.replicas:
-                replica.park(parked)
+            for place in found.places:
+                place.park(parked)
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch) -> FetchResponse:
@@ -113,8 +128,8 @@ class _Fetch:
 
     def _unpark(self, found: FetchPass, parked: ParkedFetch) -> None:
         if self._session is None:
-            for replica in found.replicas:
-                replica.unpark(parked)
+            for place in found.places:
+                place.unpark(parked)
         elif self._session.waiter is parked:
             self._session.waiter = None
 
@@ -138,13 +153,11 @@ class _Fetch:
 
     def _open_session(self) -> FetchSession | None:
         context, request = self._context, self._request
-        follower = (
-            request.replica_state.replica_id
-            if context.version >= _REPLICA_STATE
-            else request.replica_id
-        )
         session = context.node.fetch_sessions.open(
-            request.topics, context.version >= TOPIC_IDS, follower >= 0, context.node.clock.now_ms()
+            request.topics,
+            context.version >= TOPIC_IDS,
+            self._replica_id >= 0,
+            context.node.clock.now_ms(),
         )
         if session is not None:
             session.read_at(request.isolation_level)

@@ -7,7 +7,10 @@
     -5  latest in tiered storage    from version 9 on (KIP-1005); here there is none
 
 What a client may read ends at the high watermark, or at the last stable offset if it wants only
-what is committed; a follower may read everything.
+what is committed; a replica may read everything, and id -2 asks whichever there is.
+
+A leader whose high watermark lies below where its epoch began does not know yet what clients have
+seen under its predecessor: it says so, rather than send them back (KIP-207).
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from barnabas.errors import (
     InvalidRequest,
     KafkaError,
     KafkaStorageError,
+    LeaderNotAvailable,
+    OffsetNotAvailable,
     TopicAuthorizationFailed,
     UnsupportedVersion,
 )
@@ -44,7 +49,8 @@ _FIRST_VERSION_OF = {
 }
 _OLD_STYLE = 0  # version 0 lists segments; asked by nobody but the oldest clients
 _TELLS_EPOCH = 4
-_CONSUMER = -1  # replica id
+_CONSUMER, _ANY_REPLICA = -1, -2  # replica ids
+_TELLS_UNAVAILABLE = 5
 _READ_COMMITTED = 1
 NO_EPOCH = -1
 
@@ -89,15 +95,20 @@ def _answer(
     is_special = timestamp < 0 and context.version != _OLD_STYLE
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
         raise UnsupportedVersion(f"timestamp {timestamp} in version {context.version}")
-    replica = context.node.replicas.leader_of(name)
+    replicas = context.node.replicas
+    is_any = request.replica_id == _ANY_REPLICA
+    replica = replicas.hosted(name) if is_any else replicas.leader_of(name)
     replica.partition.check_leader_epoch(wanted.current_leader_epoch)
     end_offset = _end_offset(replica, request)
     result = ListOffsetsPartitionResponse(partition_index=name.partition)
     if context.version == _OLD_STYLE:
-        found = _segment_offsets(replica, timestamp, end_offset, context.node.clock.now_ms())
-        result.old_style_offsets = found[: max(0, wanted.max_num_offsets)]
+        offsets = _segment_offsets(replica, timestamp, end_offset, context.node.clock.now_ms())
+        result.old_style_offsets = offsets[: max(0, wanted.max_num_offsets)]
         return result
-    result.offset, result.timestamp, leader_epoch = _find(replica, timestamp, end_offset)
+    found = _find(replica, timestamp, end_offset)
+    if found == _NONE or timestamp == LATEST:
+        _check_known(context, replica, request, timestamp)
+    result.offset, result.timestamp, leader_epoch = found
     if context.version >= _TELLS_EPOCH:
         result.leader_epoch = leader_epoch
     return result
@@ -110,6 +121,26 @@ def _end_offset(replica: Replica, request: ListOffsetsRequest) -> int:
     if request.isolation_level == _READ_COMMITTED:
         return replica.last_stable_offset
     return replica.high_watermark
+
+
+def _check_known(
+    context: Context, replica: Replica, request: ListOffsetsRequest, timestamp: int
+) -> None:
+    """For a client that is answered with the end: whether the end is known."""
+    epoch_start = replica.partition.epoch_start_offset
+    if (
+        request.replica_id != _CONSUMER
+        or timestamp in (EARLIEST, EARLIEST_LOCAL, LATEST_TIERED)
+        or replica.high_watermark >= epoch_start
+    ):
+        return
+    message = (
+        f"{replica.topic_partition}: the new leader has reached {replica.high_watermark}, and does "
+        f"not know yet what is committed below {epoch_start}"
+    )
+    if context.version < _TELLS_UNAVAILABLE:
+        raise LeaderNotAvailable(message)
+    raise OffsetNotAvailable(message)
 
 
 def _find(replica: Replica, timestamp: int, end_offset: int) -> Found:

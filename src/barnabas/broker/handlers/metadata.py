@@ -24,6 +24,7 @@ from barnabas.errors import (
     KafkaError,
     LeaderNotAvailable,
     ListenerNotFound,
+    NotController,
     RequestTimedOut,
     TopicAlreadyExists,
     TopicAuthorizationFailed,
@@ -100,8 +101,8 @@ async def _create_and_respond(
     replication_factor = config.int("default.replication.factor")
     new = [NewTopic(name, partitions, replication_factor) for name in allowed]
     try:
-        outcomes = await within(_CREATION_MS, context.node.controller.create_topics(new))
-    except RequestTimedOut:
+        outcomes = await within(_CREATION_MS, context.node.controller.wish_topics(new))
+    except (RequestTimedOut, NotController):
         outcomes = [LeaderNotAvailable()] * len(new)
     for topic, outcome in zip(new, outcomes, strict=True):
         if isinstance(outcome, TopicAlreadyExists):

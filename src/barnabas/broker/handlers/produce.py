@@ -12,8 +12,8 @@ waits for that. A failed partition does not fail its neighbours.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.channel import Hold, Later, Outcome, Staged
 from barnabas.broker.context import Context
@@ -41,7 +41,11 @@ from barnabas.protocol.messages.produce import (
 from barnabas.protocol.wire import Records
 from barnabas.records.compression import ZSTD
 from barnabas.storage.admission import codec_of, is_transactional
-from barnabas.storage.log import AppendResult
+from barnabas.storage.placed import AppendResult
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.verifier import Unverified
 
 # What was appended: the replica, the offset that has to be reached, the answer to correct.
 Appended = list[tuple[Replica, int, PartitionProduceResponse]]
@@ -61,6 +65,12 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
         unprepared = produced.prepare_all()
         if unprepared:
             return Hold(produced.finish(unprepared))
+    if (
+        request.transactional_id is not None
+        and context.node.verifier is not None
+        and produced.must_ask()
+    ):
+        return Hold(produced.finish([]))
     produced.append_all()
     return produced
 
@@ -105,6 +115,27 @@ class _Produced(Staged):
         # Its frames lead back to this request, whose memory would stay until the collector runs.
         self._refused[topic, data.index] = error.with_traceback(None)
 
+    def must_ask(self) -> bool:
+        """Whether a coordinator on another broker has to be asked before the append."""
+        from barnabas.broker.verification import unverified  # few brokers need it
+
+        return bool(unverified(self._context.node, self._transactional()))
+
+    def _transactional(self) -> Iterator[Unverified]:
+        from barnabas.broker.verification import batches_of
+
+        transactional_id = self._request.transactional_id
+        assert transactional_id is not None
+        return batches_of(
+            transactional_id,
+            (
+                (TopicPartition(topic.name, data.index), data.records)
+                for topic in self._request.topic_data
+                for data in topic.partition_data
+                if isinstance(data.records, memoryview) and is_transactional(data.records)
+            ),
+        )
+
     async def finish(self, unprepared: Unprepared) -> ProduceResponse | None:
         """Prepare, append, write and answer: this connection's next request waits for the first
         three of them."""
@@ -113,6 +144,10 @@ class _Produced(Staged):
                 data.records = await preparation
             except KafkaError as error:
                 self._refuse(topic, data, error)
+        if self._context.node.verifier is not None and self._request.transactional_id is not None:
+            from barnabas.broker.verification import verify
+
+            await verify(self._context.node, self._transactional())
         self.append_all()
         self._context.node.replicas.write_staged()
         answer = self.answer()
@@ -254,7 +289,7 @@ async def _wait(
         try:
             async with asyncio.timeout_at(deadline):
                 if acks == ACKS_ALL:
-                    await replica.wait_for(end_offset)
+                    await replica.wait_for(end_offset, is_strict=True)
                 else:
                     await replica.flushed(end_offset)
             if acks == ACKS_ALL and not replica.partition.has_enough_in_sync():

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import ShardOutcome, as_coordinator, joined
+from barnabas.broker.asked import ShardOutcome, as_coordinator, joined, settled
 from barnabas.broker.authorization import Operation, ResourceType
-from barnabas.broker.channel import Outcome
+from barnabas.broker.channel import Hold, Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.offset_topics import Refused, add_refused, screen
-from barnabas.broker.verification import check_open
+from barnabas.broker.verification import check_open, unverified, verify
+from barnabas.broker.verifier import Unverified
+from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.coordinator.offset_answers import transactional_answer
 from barnabas.errors import (
@@ -31,6 +33,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitTopicResponse,
 )
+from barnabas.types import TopicPartition
 
 _KNOWS_LOADING = 2
 _KNOWS_ABORTABLE = 4
@@ -42,10 +45,42 @@ def handle(context: Context, request: TxnOffsetCommitRequest) -> Outcome:
     if not context.allowed_to(Operation.READ, ResourceType.GROUP, request.group_id):
         return transactional_answer(request, GroupAuthorizationFailed)
     request.topics, refused = screen(context, request.topics)
+    asked = _to_be_verified(context, request)
+    if asked:
+        return Hold(_commit_verified(context, request, refused, asked))
+    return _commit_allowed(context, request, refused)
+
+
+def _commit_allowed(
+    context: Context, request: TxnOffsetCommitRequest, refused: Refused
+) -> ShardOutcome:
     if not refused:
         return _commit(context, request)
     outcome = _commit(context, request) if request.topics else TxnOffsetCommitResponse()
     return joined([outcome], lambda answers: _complete(answers, refused))
+
+
+def _to_be_verified(context: Context, request: TxnOffsetCommitRequest) -> list[Unverified]:
+    """About what the transaction's coordinator has to be asked first, if it is elsewhere."""
+    node = context.node
+    if node.verifier is None or not request.topics:
+        return []
+    try:
+        partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
+    except KafkaError:
+        return []  # the commit says so, in its own words
+    return unverified(node, [Unverified(partition, _batch(request))])
+
+
+async def _commit_verified(
+    context: Context, request: TxnOffsetCommitRequest, refused: Refused, asked: list[Unverified]
+) -> Message:
+    await verify(context.node, asked)
+    return await settled(_commit_allowed(context, request, refused), context.node.replicas)
+
+
+def _batch(request: TxnOffsetCommitRequest) -> TransactionalBatch:
+    return TransactionalBatch(request.transactional_id, request.producer_id, request.producer_epoch)
 
 
 def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
@@ -60,12 +95,12 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
         shard = context.node.groups.shard_of(request.group_id)
     except KafkaError as error:
         return failed(error)
-    batch = TransactionalBatch(
-        request.transactional_id, request.producer_id, request.producer_epoch
-    )
     try:
         check_open(
-            context.node, shard.replica, batch, knows_abortable=context.version >= _KNOWS_ABORTABLE
+            context.node,
+            shard.replica,
+            _batch(request),
+            knows_abortable=context.version >= _KNOWS_ABORTABLE,
         )
     except KafkaError as error:
         return failed(as_coordinator(error))

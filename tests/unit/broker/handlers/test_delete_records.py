@@ -10,8 +10,10 @@ from barnabas import Broker
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.errors import (
     InvalidTopic,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     PolicyViolation,
+    RequestTimedOut,
     UnknownTopicOrPartition,
 )
 from barnabas.protocol.api import CREATE_TOPICS, DELETE_RECORDS, FETCH
@@ -28,8 +30,9 @@ from barnabas.protocol.messages.delete_records import (
 )
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill, only, values
+from tests.unit.broker.handlers.test_fetch import fill, only, topic_id_of, values
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
+from tests.unit.broker.replicated import EPOCHS, Follower, Shared, inside, replicas_of
 
 LATEST = DELETE_RECORDS.max_version
 
@@ -116,3 +119,70 @@ def test_the_log_start_survives_a_restart(tmp_path: Path) -> None:
         assert found.log_start_offset == 2
         refused = only(client.call(FETCH, 11, fetch_request("t", 1)))
         assert refused.error_code == OffsetOutOfRange.code
+
+
+# --- with followers ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared(node: Broker, client: RawClient, topic: str) -> Shared:
+    fill(client, topic, batch(b"a"), batch(b"b"), batch(b"c"))
+    found = Shared(node, topic, topic_id_of(client, topic))
+    found.told()
+    return found
+
+
+def _send(client: RawClient, topic: str, offset: int, timeout_ms: int = 5000) -> None:
+    wanted = DeleteRecordsPartition(partition_index=0, offset=offset)
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name=topic, partitions=[wanted])], timeout_ms=timeout_ms
+    )
+    client.send(DELETE_RECORDS, LATEST, request)
+
+
+def _received(client: RawClient) -> tuple[int, int]:
+    _, answer = client.receive(DELETE_RECORDS, LATEST)
+    (found,) = answer.topics[0].partitions
+    return found.error_code, found.low_watermark
+
+
+def test_st_10_the_answer_waits_for_every_live_replica(
+    node: Broker, client: RawClient, shared: Shared
+) -> None:
+    with RawClient(node.bootstrap_servers) as raw:
+        follower = Follower(raw, shared)
+        assert follower.fetch(3).high_watermark == 3
+        _send(client, shared.name.topic, 2)
+        while follower.fetch(3).log_start_offset < 2:
+            pass
+        client.socket.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            client.socket.recv(1)
+        client.socket.settimeout(10)
+        follower.fetch(3, log_start_offset=2)
+        assert _received(client) == (0, 2)
+
+
+def test_st_10_who_is_dead_is_not_waited_for(
+    node: Broker, client: RawClient, shared: Shared
+) -> None:
+    with RawClient(node.bootstrap_servers) as raw:
+        Follower(raw, shared).fetch(3)
+    _send(client, shared.name.topic, 2)
+    inside(node, lambda: setattr(replicas_of(node), "live", {0: EPOCHS[0]}))
+    assert _received(client) == (0, 2)
+
+
+def test_st_10_a_replica_that_does_not_follow_in_time(client: RawClient, shared: Shared) -> None:
+    """The records are gone here, and the answer says that they are not everywhere."""
+    _send(client, shared.name.topic, 2, timeout_ms=100)
+    assert _received(client) == (RequestTimedOut.code, -1)
+    assert shared.replica.log.log_start_offset == 2
+
+
+def test_who_waits_for_replicas_learns_of_a_new_leader(client: RawClient, shared: Shared) -> None:
+    _send(client, shared.name.topic, 2)
+    while shared.replica.log.log_start_offset < 2:
+        pass
+    shared.told(leader=1)
+    assert _received(client) == (NotLeaderOrFollower.code, -1)

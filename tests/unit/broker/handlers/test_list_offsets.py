@@ -7,6 +7,9 @@ import pytest
 from barnabas import Broker
 from barnabas.errors import (
     InvalidRequest,
+    LeaderNotAvailable,
+    NotLeaderOrFollower,
+    OffsetNotAvailable,
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
     UnsupportedVersion,
@@ -20,7 +23,9 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from barnabas.types import TopicPartition
 from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import fill
+from tests.unit.broker.handlers.test_fetch import fill, topic_id_of
+from tests.unit.broker.replicated import Follower, Shared
+from tests.unit.broker.replicated import fill as fill_leader
 
 T0 = 1_700_000_000_000
 
@@ -159,3 +164,34 @@ def test_a_partition_that_is_listed_twice(client: RawClient, topic: str) -> None
         0,
         InvalidRequest.code,
     ]
+
+
+@pytest.mark.parametrize("version", range(1, LIST_OFFSETS.max_version + 1))
+def test_a_new_leader_that_lags_does_not_send_clients_back(
+    node: Broker, client: RawClient, topic: str, version: int
+) -> None:
+    """KIP-207: below where its epoch began, it does not know what its predecessor has shown."""
+    fill(client, topic, batch(b"a", b"b", timestamp_ms=T0))
+    shared = Shared(node, topic, topic_id_of(client, topic))
+    shared.told(isr=(0, 1))
+    assert shared.replica.high_watermark == 2
+    fill_leader(client, topic, batch(b"c", b"d", timestamp_ms=T0 + 10))
+    shared.told(isr=(0, 1))
+    refusal = OffsetNotAvailable if version >= 5 else LeaderNotAvailable
+    assert ask(client, topic, -1, version).error_code == refusal.code
+    assert ask(client, topic, T0 + 10, version).error_code == refusal.code
+    assert ask(client, topic, -2, version).offset == 0
+    assert ask(client, topic, T0, version).offset == 0
+    assert ask(client, topic, -1, version, replica_id=1).offset == 4
+    with RawClient(node.bootstrap_servers) as raw:
+        Follower(raw, shared).fetch(4)
+    assert ask(client, topic, -1, version).offset == 4
+
+
+def test_any_replica_is_asked_by_id_minus_two(node: Broker, client: RawClient, topic: str) -> None:
+    fill(client, topic, batch(b"a", b"b"))
+    shared = Shared(node, topic, topic_id_of(client, topic))
+    shared.told(leader=1)
+    assert ask(client, topic, -1).error_code == NotLeaderOrFollower.code
+    assert ask(client, topic, -1, replica_id=1).error_code == NotLeaderOrFollower.code
+    assert ask(client, topic, -1, replica_id=-2).offset == 2

@@ -1,0 +1,101 @@
+"""How a broker takes its leave: others lead what it led before its connections are closed.
+
+The controller moves its leaderships to other members of the ISR and has it follow nobody any more,
+so clients are never without a leader, and nothing that was acknowledged waits for this broker. What
+cannot be moved (it is the last one in sync) stays, and is asked about again a few times. Whoever is
+the last broker that runs has nobody to wait for, and sees that even while it waits to ask again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from barnabas.errors import BarnabasError, NotController, error_for_code
+from barnabas.protocol.api import CONTROLLED_SHUTDOWN
+from barnabas.protocol.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Node
+    from barnabas.broker.peer_links import PeerLinks
+
+_log = logging.getLogger(__name__)
+
+_VERSION = 3
+_LOOK_MS = 50
+
+
+async def leave(node: Node, links: PeerLinks | None) -> bool:
+    """Have this broker relieved of what it leads; whether nothing is left.
+
+    Asks up to `controlled.shutdown.max.retries` times, `controlled.shutdown.retry.backoff.ms`
+    apart; a broker that is alone, or told not to ask, has nobody to leave anything to.
+    """
+    config = node.config
+    if links is None or _is_alone(node):
+        return True
+    if not config.bool("controlled.shutdown.enable"):
+        return False
+    attempts = config.int("controlled.shutdown.max.retries")
+    for attempt in range(1, attempts + 1):
+        try:
+            left = await _ask(node, links)
+        except BarnabasError as error:
+            _log.warning("the controller does not let this broker go yet: %s", error)
+        else:
+            if not left:
+                _log.info("this broker leads nothing any more")
+                return True
+            _log.warning(
+                "this broker still leads %d partitions that nobody else can lead, such as %s",
+                len(left),
+                left[0],
+            )
+        if attempt < attempts:
+            await _back_off(node, config.int("controlled.shutdown.retry.backoff.ms"))
+            if _is_alone(node):
+                _log.info("no other broker is left that could lead anything")
+                return True
+    _log.warning("this broker stops all the same, after %d attempts", attempts)
+    return False
+
+
+def _is_alone(node: Node) -> bool:
+    return not node.image.brokers.keys() - {node.broker_id}
+
+
+async def _back_off(node: Node, pause_ms: int) -> None:
+    """Until the time is over, or the last of the others has gone."""
+    ends_at_ms = node.clock.now_ms() + pause_ms
+    while not _is_alone(node):
+        left_ms = ends_at_ms - node.clock.now_ms()
+        if left_ms <= 0:
+            return
+        await asyncio.sleep(min(left_ms, _LOOK_MS) / 1000)
+
+
+async def _ask(node: Node, links: PeerLinks) -> Sequence[TopicPartition]:
+    """What is left; raises BarnabasError if the controller does not answer, or refuses."""
+    if node.controller.is_in_office:
+        return await node.controller.controlled_shutdown(node.broker_id, node.broker_epoch)
+    controller_id = node.controller.controller_id
+    if controller_id in (-1, node.broker_id):
+        raise NotController("nobody is controller at the moment")
+    request = ControlledShutdownRequest(broker_id=node.broker_id, broker_epoch=node.broker_epoch)
+    timeout_ms = node.config.int("controller.socket.timeout.ms")
+    answer = cast(
+        ControlledShutdownResponse,
+        await links.ask(controller_id, CONTROLLED_SHUTDOWN, request, timeout_ms, _VERSION),
+    )
+    if answer.error_code:
+        raise error_for_code(answer.error_code)(f"controller {controller_id}")
+    return [
+        TopicPartition(each.topic_name, each.partition_index)
+        for each in answer.remaining_partitions
+    ]

@@ -1,0 +1,177 @@
+"""Several brokers in this process, for tests and notebooks: they replicate, elect and move.
+
+    with barnabas.Cluster(brokers=3) as cluster:
+        admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
+
+All run on one loop in one thread and share one metadata tree, each in a session of its own; to each
+other they speak as brokers on three machines do, over sockets. So it shows what a cluster does, and
+not how fast: for that, and for `kill -9`, start processes (`barnabas cluster start`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from barnabas.broker.server import Server
+from barnabas.client.loop_thread import LoopThread
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.config import BrokerConfig
+from barnabas.errors import ConfigError
+
+_METADATA = "metadata"
+
+
+class Cluster:
+    """`brokers` brokers with the ids 1, 2, ... on free ports of 127.0.0.1.
+
+    `data_dir`: where each has a directory, beside that of the metadata; None makes a temporary one
+    that goes with the cluster. `config`: Kafka's broker configs by their names, for all of them.
+
+    `start` raises ConfigError or OSError with one line that says what to do. A cluster that was
+    stopped may be started again, on the same ports, and on the same data unless that was temporary.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        data_dir: str | Path | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        if brokers < 1:
+            raise ConfigError(f"brokers={brokers}: at least one is needed")
+        self.broker_ids = range(1, brokers + 1)
+        self._config = dict(config or {})
+        self._given_dir = None if data_dir is None else Path(data_dir)
+        self._temporary_dir: Path | None = None
+        self._thread: LoopThread | None = None
+        self._store: EmbeddedStore | None = None
+        self._servers: dict[int, Server] = {}
+        self._ports: dict[int, int] = {}
+
+    # ---- life ----
+
+    def start(self) -> Cluster:
+        """Return when every broker serves and knows all the others."""
+        if self._thread is not None:
+            raise ConfigError("this cluster has been started already")
+        if self._given_dir is None:
+            self._temporary_dir = Path(tempfile.mkdtemp(prefix="barnabas-"))
+        self._thread = LoopThread("barnabas-cluster")
+        try:
+            self._thread.run(self._start())
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """A clean stop of all brokers; nothing happens when the cluster is not running."""
+        if self._thread is None:
+            return
+        try:
+            self._thread.run(self._stop())
+        finally:
+            self._thread.stop()
+            self._thread = None
+            if self._temporary_dir is not None:
+                shutil.rmtree(self._temporary_dir, ignore_errors=True)
+                self._temporary_dir = None
+
+    def stop_broker(self, broker_id: int) -> None:
+        """Stop one broker cleanly: it gives its leadership away first (RE-13)."""
+        server = self.server(broker_id)
+        del self._servers[broker_id]
+        self._running().run(server.stop())
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start one that was stopped, on its old port and its old data."""
+        if broker_id in self._servers or broker_id not in self.broker_ids:
+            raise ConfigError(f"broker {broker_id} runs already, or is none of this cluster")
+        self._running().run(self._start_broker(broker_id))
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # ---- what it offers ----
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`127.0.0.1:PORT,...` of the brokers that run, for any Kafka client."""
+        self._running()
+        return ",".join(f"127.0.0.1:{self._ports[broker_id]}" for broker_id in self._servers)
+
+    @property
+    def data_dir(self) -> Path:
+        """Where the brokers' directories lie."""
+        directory = self._given_dir or self._temporary_dir
+        if directory is None:
+            raise ConfigError("the cluster is not running, and its directory is a temporary one")
+        return directory
+
+    def server(self, broker_id: int) -> Server:
+        """A broker that runs; to be touched on the cluster's loop only."""
+        server = self._servers.get(broker_id)
+        if server is None:
+            raise ConfigError(f"broker {broker_id} does not run")
+        return server
+
+    # ---- on its loop ----
+
+    async def _start(self) -> None:
+        directory = self.data_dir / _METADATA
+        directory.mkdir(parents=True, exist_ok=True)
+        # What is temporary need not survive this process: nobody waits for a disk then.
+        self._store = EmbeddedStore() if self._temporary_dir else EmbeddedStore.open(directory)
+        for broker_id in self.broker_ids:
+            await self._start_broker(broker_id)
+        for server in self._servers.values():
+            await server.knows_brokers(self.broker_ids)
+
+    async def _start_broker(self, broker_id: int) -> None:
+        assert self._store is not None
+        config = BrokerConfig(self._properties(broker_id))
+        if self._temporary_dir is not None:
+            # That the data is in a temporary directory is what was asked for.
+            config.warnings = [w for w in config.warnings if str(self._temporary_dir) not in w]
+        server = Server(config, store=self._store.session())
+        await server.start()
+        self._servers[broker_id] = server
+        self._ports[broker_id] = server.port
+
+    def _properties(self, broker_id: int) -> dict[str, str]:
+        size = len(self.broker_ids)
+        return {
+            "broker.id": str(broker_id),
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._ports.get(broker_id, 0)}",
+            "log.dirs": str(self.data_dir / f"broker-{broker_id}"),
+            "offsets.topic.replication.factor": str(min(3, size)),
+            "transaction.state.log.replication.factor": str(min(3, size)),
+            "transaction.state.log.min.isr": str(min(2, size)),
+            **self._config,
+        }
+
+    async def _stop(self) -> None:
+        for broker_id in reversed(self.broker_ids):
+            server = self._servers.pop(broker_id, None)
+            if server is not None:
+                await server.stop(gives_away=False)  # all of them stop
+        if self._store is not None:
+            await self._store.close()
+            self._store = None
+
+    def _running(self) -> LoopThread:
+        if self._thread is None:
+            raise ConfigError("the cluster is not running: use it in a with block, or call start()")
+        return self._thread

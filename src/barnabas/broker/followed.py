@@ -1,0 +1,138 @@
+"""One partition that is followed here: the machine that decides, and the log in which it is done.
+
+Owns the order "append, write, then ask for more": what a follower asks for next is what it
+acknowledges, so its machine hears of records that are in the file and of no others.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.replication.fetch_requests import NO_TOPIC_ID
+from barnabas.replication.follower import (
+    Append,
+    EpochEnd,
+    Fetched,
+    Follower,
+    StartAt,
+    Step,
+    Truncate,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Node
+    from barnabas.broker.replica import Replica
+    from barnabas.protocol.messages.fetch import PartitionData
+    from barnabas.replication.follower import FetchFrom
+
+_log = logging.getLogger(__name__)
+
+_NO_EPOCH = -1
+
+
+class Lag(NamedTuple):
+    """How far a follower is behind, by what its leader said last."""
+
+    records: int
+    """Below the leader's high watermark, and not here yet."""
+    ms: int
+    """For how long that has been more than none."""
+
+
+class Followed:
+    """What a fetcher keeps of a partition, from one LeaderAndIsr to the next."""
+
+    __slots__ = ("_behind_since_ms", "_follower", "_replicas", "lag_records", "replica", "topic_id")
+
+    def __init__(self, replica: Replica, node: Node) -> None:
+        self.replica = replica
+        self.topic_id = replica.log.topic_id or NO_TOPIC_ID
+        self.lag_records = 0
+        self._behind_since_ms = node.clock.now_ms()
+        self._replicas = node.replicas
+        self._follower = Follower(
+            replica.partition,
+            replica.log,
+            backoff_ms=node.config.int("replica.fetch.backoff.ms"),
+        )
+
+    def fetch_from(self) -> FetchFrom:
+        return self._follower.fetch_from()
+
+    def take(self, sent: FetchFrom, data: PartitionData, now_ms: int) -> Step:
+        """Do what an answer asks for, as far as it can be done here; returns the step.
+
+        `Wait` and `AskBounds` are left to the fetcher. Raises CorruptData and KafkaError for
+        records that cannot be appended, and OSError, by which the log has failed.
+        """
+        records = data.records
+        size_bytes = len(records) if isinstance(records, memoryview) else 0
+        end = data.diverging_epoch
+        diverging = None if end.epoch == _NO_EPOCH else EpochEnd(end.epoch, end.end_offset)
+        got = Fetched(
+            data.error_code, data.high_watermark, data.log_start_offset, diverging, size_bytes
+        )
+        step = self._follower.answered(sent, got)
+        if type(step) is Append:
+            if isinstance(records, memoryview) and size_bytes:
+                self._append(records, now_ms)
+            self._follower.appended(got)
+            self._level(got, now_ms)
+        else:
+            self._cut(step)
+        return step
+
+    def bounds(self, earliest: int, latest: int) -> Step:
+        """Where the leader's log begins and ends: begin anew there, or cut back. OSError."""
+        step = self._follower.bounds(earliest, latest)
+        self._cut(step)
+        return step
+
+    def lag(self, now_ms: int) -> Lag:
+        return Lag(self.lag_records, now_ms - self._behind_since_ms if self.lag_records else 0)
+
+    def _append(self, records: memoryview, now_ms: int) -> None:
+        replica = self.replica
+        replica.log.append_as_follower(records, now_ms)
+        replica.write_staged()
+        if replica.flush is None and replica.log.due_flush(now_ms):
+            self._replicas.start_flush(replica)
+
+    def _level(self, got: Fetched, now_ms: int) -> None:
+        """What the leader has deleted nobody shall read here either; and how far we are."""
+        log = self.replica.log
+        begin = min(got.log_start_offset, self.replica.high_watermark)
+        if begin > log.log_start_offset:
+            log.raise_log_start(begin)
+            self.replica.log_start_moved()
+        lag_records = got.high_watermark - log.log_end_offset
+        if lag_records > 0:
+            if not self.lag_records:
+                self._behind_since_ms = now_ms
+            self.lag_records = lag_records
+        else:
+            self.lag_records = 0
+
+    def _cut(self, step: Step) -> None:
+        replica = self.replica
+        if type(step) is Truncate:
+            _say_lost(replica, step)
+            # Through the store: the recovery point may move back, and must be on disk before
+            # anything is appended.
+            self._replicas.store.truncate(replica.topic_partition, step.offset)
+        elif type(step) is StartAt:
+            _say_lost(replica, step)
+            self._replicas.store.start_at(replica.topic_partition, step.offset)
+
+
+def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:
+    if step.lost_committed:
+        _log.warning(
+            "%s is cut back to offset %d, by %d records that had been committed: its leader in "
+            "epoch %d, elected uncleanly, does not have them",
+            replica.topic_partition,
+            step.offset,
+            step.lost_committed,
+            replica.partition.leader_epoch,
+        )

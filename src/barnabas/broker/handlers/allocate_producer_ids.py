@@ -1,0 +1,42 @@
+"""AllocateProducerIds (key 67): a block of producer ids for another broker (KIP-730).
+
+Our own brokers take theirs from the metadata store; a Kafka in the same cluster asks here.
+"""
+
+from __future__ import annotations
+
+from barnabas.broker.channel import Outcome
+from barnabas.broker.cluster_action import is_broker
+from barnabas.broker.context import Context
+from barnabas.errors import (
+    BrokerIdNotRegistered,
+    ClusterAuthorizationFailed,
+    KafkaError,
+    StaleBrokerEpoch,
+)
+from barnabas.protocol.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+
+
+def handle(context: Context, request: AllocateProducerIdsRequest) -> Outcome:
+    if not is_broker(context):
+        return AllocateProducerIdsResponse(error_code=ClusterAuthorizationFailed.code)
+    return _allocate(context, request)
+
+
+async def _allocate(
+    context: Context, request: AllocateProducerIdsRequest
+) -> AllocateProducerIdsResponse:
+    controller = context.node.controller
+    try:
+        asker = controller.image.brokers.get(request.broker_id)
+        if asker is None:
+            raise BrokerIdNotRegistered
+        if asker.epoch != request.broker_epoch:
+            raise StaleBrokerEpoch
+        first, last = await controller.allocate_producer_id_block()
+    except KafkaError as error:
+        return AllocateProducerIdsResponse(error_code=error.code)
+    return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=last - first + 1)

@@ -1,0 +1,32 @@
+"""AlterPartition (key 56): leaders on other brokers ask the controller for other ISRs (RE-9)."""
+
+from __future__ import annotations
+
+from barnabas.broker.channel import Outcome
+from barnabas.broker.cluster_action import is_broker
+from barnabas.broker.context import Context
+from barnabas.broker.isr_wire import isr_proposals, isr_response
+from barnabas.errors import ClusterAuthorizationFailed, KafkaError
+from barnabas.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
+
+
+def handle(context: Context, request: AlterPartitionRequest) -> Outcome:
+    if not is_broker(context):
+        return AlterPartitionResponse(error_code=ClusterAuthorizationFailed.code)
+    return _alter(context, request)
+
+
+async def _alter(context: Context, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    controller = context.node.controller
+    try:
+        image = controller.image
+        proposals = isr_proposals(request, context.version, image)
+        answers = await controller.alter_partitions(
+            request.broker_id, request.broker_epoch, proposals
+        )
+    except KafkaError as error:
+        return AlterPartitionResponse(error_code=error.code)
+    return isr_response(request, context.version, image, answers)

@@ -1,0 +1,62 @@
+"""AlterPartitionReassignments (key 45): begin or cancel moves of partitions (KIP-455, RE-13).
+
+The answer says that a move has begun, or why not; how far it is ListPartitionReassignments says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.broker.authorization import CLUSTER_NAME
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.broker.deadline import within
+from barnabas.errors import ClusterAuthorizationFailed, KafkaError
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from barnabas.types import TopicPartition
+
+Outcomes = Mapping[TopicPartition, KafkaError | None]
+
+
+def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Outcome:
+    if not context.allowed(CLUSTER_NAME):
+        return _refused(ClusterAuthorizationFailed("not allowed to move partitions"))
+    return _reassign(context, request)
+
+
+async def _reassign(
+    context: Context, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    wanted = {
+        TopicPartition(topic.name, each.partition_index): (
+            None if each.replicas is None else tuple(each.replicas)
+        )
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    try:
+        work = context.node.controller.reassign(wanted)
+        outcomes = await within(request.timeout_ms, work)
+    except KafkaError as error:
+        return _refused(error)
+    return AlterPartitionReassignmentsResponse(responses=_results(outcomes))
+
+
+def _refused(error: KafkaError) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))
+
+
+def _results(outcomes: Outcomes) -> list[ReassignableTopicResponse]:
+    topics: dict[str, ReassignableTopicResponse] = {}
+    for name, error in outcomes.items():
+        topic = topics.setdefault(name.topic, ReassignableTopicResponse(name=name.topic))
+        result = ReassignablePartitionResponse(partition_index=name.partition)
+        if error is not None:
+            result.error_code, result.error_message = error.code, str(error)
+        topic.partitions.append(result)
+    return list(topics.values())

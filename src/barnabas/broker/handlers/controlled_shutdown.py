@@ -1,0 +1,36 @@
+"""ControlledShutdown (key 7): a broker is about to stop; others lead what it led (RE-13)."""
+
+from __future__ import annotations
+
+from barnabas.broker.channel import Outcome
+from barnabas.broker.cluster_action import is_broker
+from barnabas.broker.context import Context
+from barnabas.errors import ClusterAuthorizationFailed, KafkaError
+from barnabas.protocol.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+
+
+def handle(context: Context, request: ControlledShutdownRequest) -> Outcome:
+    if not is_broker(context):
+        return ControlledShutdownResponse(error_code=ClusterAuthorizationFailed.code)
+    return _relieve(context, request)
+
+
+async def _relieve(
+    context: Context, request: ControlledShutdownRequest
+) -> ControlledShutdownResponse:
+    try:
+        remaining = await context.node.controller.controlled_shutdown(
+            request.broker_id, request.broker_epoch
+        )
+    except KafkaError as error:
+        return ControlledShutdownResponse(error_code=error.code)
+    return ControlledShutdownResponse(
+        remaining_partitions=[
+            RemainingPartition(topic_name=name.topic, partition_index=name.partition)
+            for name in remaining
+        ]
+    )

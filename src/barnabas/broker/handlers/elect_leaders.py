@@ -1,0 +1,77 @@
+"""ElectLeaders (key 43): elections that somebody asks for, preferred or unclean ones (KIP-460)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.broker.authorization import CLUSTER_NAME
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.broker.deadline import within
+from barnabas.errors import (
+    ClusterAuthorizationFailed,
+    InvalidRequest,
+    KafkaError,
+)
+from barnabas.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from barnabas.types import TopicPartition
+
+_TELLS_ERROR = 1  # from this version on the answer as a whole may have one
+_PREFERRED = 0
+_UNCLEAN = 1
+
+Outcomes = Mapping[TopicPartition, KafkaError | None]
+
+
+def handle(context: Context, request: ElectLeadersRequest) -> Outcome:
+    partitions = None
+    if request.topic_partitions is not None:
+        named = (
+            TopicPartition(topic.topic, number)
+            for topic in request.topic_partitions
+            for number in topic.partitions
+        )
+        partitions = list(dict.fromkeys(named))
+    if not context.allowed(CLUSTER_NAME):
+        return _refused(context, partitions, ClusterAuthorizationFailed())
+    if request.election_type not in (_PREFERRED, _UNCLEAN):
+        kind = request.election_type
+        return _refused(context, partitions, InvalidRequest(f"there is no election type {kind}"))
+    return _elect(context, request, partitions)
+
+
+async def _elect(
+    context: Context, request: ElectLeadersRequest, partitions: Sequence[TopicPartition] | None
+) -> ElectLeadersResponse:
+    is_unclean = request.election_type == _UNCLEAN
+    election = context.node.controller.elect_leaders(partitions, unclean=is_unclean)
+    try:
+        outcomes = await within(request.timeout_ms, election)
+    except KafkaError as error:
+        return _refused(context, partitions, error)
+    return _answer(outcomes)
+
+
+def _refused(
+    context: Context, partitions: Sequence[TopicPartition] | None, error: KafkaError
+) -> ElectLeadersResponse:
+    response = _answer(dict.fromkeys(partitions or (), error))
+    if context.version >= _TELLS_ERROR:
+        response.error_code = error.code
+    return response
+
+
+def _answer(outcomes: Outcomes) -> ElectLeadersResponse:
+    topics: dict[str, ReplicaElectionResult] = {}
+    for name, error in outcomes.items():
+        topic = topics.setdefault(name.topic, ReplicaElectionResult(topic=name.topic))
+        result = PartitionResult(partition_id=name.partition)
+        if error is not None:
+            result.error_code, result.error_message = error.code, str(error)
+        topic.partition_result.append(result)
+    return ElectLeadersResponse(replica_election_results=list(topics.values()))

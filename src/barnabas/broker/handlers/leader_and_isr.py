@@ -1,0 +1,45 @@
+"""LeaderAndIsr (key 4): lead or follow partitions, as the controller on another broker says."""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.broker.channel import Hold, Outcome
+from barnabas.broker.cluster_action import check_order, configs_of
+from barnabas.broker.context import Context
+from barnabas.broker.control_wire import (
+    in_pieces,
+    leader_and_isr_response,
+    leader_and_isr_topics,
+    leader_and_isr_value,
+)
+from barnabas.errors import KafkaError
+from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from barnabas.types import TopicPartition
+
+_PARTITIONS_PER_TURN = 16
+"""Each may cost file operations; others are served between."""
+
+
+def handle(context: Context, request: LeaderAndIsrRequest) -> Outcome:
+    try:
+        check_order(context, request.broker_epoch)
+    except KafkaError as error:
+        return LeaderAndIsrResponse(error_code=error.code)
+    # What the controller says next must not overtake this.
+    return Hold(_carry_out(context, request))
+
+
+async def _carry_out(context: Context, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+    node = context.node
+    codes: dict[TopicPartition, int] = {}
+    configs = await configs_of(context, leader_and_isr_topics(request))
+    try:
+        value = leader_and_isr_value(request, context.version, configs)
+        for piece in in_pieces(value, _PARTITIONS_PER_TURN):
+            check_order(context, request.broker_epoch)
+            codes.update(node.control.carry_out(piece))
+            await asyncio.sleep(0)
+    except KafkaError as error:
+        return LeaderAndIsrResponse(error_code=error.code)
+    return leader_and_isr_response(value, codes)

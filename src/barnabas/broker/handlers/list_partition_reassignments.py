@@ -1,0 +1,49 @@
+"""ListPartitionReassignments (key 46): which partitions are on the move, and where to (KIP-455)."""
+
+from __future__ import annotations
+
+from barnabas.broker.authorization import CLUSTER_NAME
+from barnabas.broker.channel import Outcome
+from barnabas.broker.context import Context
+from barnabas.errors import ClusterAuthorizationFailed, KafkaError
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from barnabas.types import TopicPartition
+
+
+def handle(context: Context, request: ListPartitionReassignmentsRequest) -> Outcome:
+    try:
+        if not context.allowed(CLUSTER_NAME):
+            raise ClusterAuthorizationFailed("not allowed to see which partitions move")
+        return ListPartitionReassignmentsResponse(topics=_ongoing(context, request))
+    except KafkaError as error:
+        return ListPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))
+
+
+def _ongoing(
+    context: Context, request: ListPartitionReassignmentsRequest
+) -> list[OngoingTopicReassignment]:
+    wanted = None
+    if request.topics is not None:
+        named = (
+            TopicPartition(topic.name, number)
+            for topic in request.topics
+            for number in topic.partition_indexes
+        )
+        wanted = list(dict.fromkeys(named))
+    topics: dict[str, OngoingTopicReassignment] = {}
+    for name, partition in context.node.controller.reassignments(wanted).items():
+        topic = topics.setdefault(name.topic, OngoingTopicReassignment(name=name.topic))
+        topic.partitions.append(
+            OngoingPartitionReassignment(
+                partition_index=name.partition,
+                replicas=list(partition.replicas),
+                adding_replicas=list(partition.adding),
+                removing_replicas=list(partition.removing),
+            )
+        )
+    return list(topics.values())

@@ -1,0 +1,40 @@
+"""StopReplica (key 5): host partitions no longer, as the controller on another broker says."""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.broker.channel import Hold, Outcome
+from barnabas.broker.cluster_action import check_order
+from barnabas.broker.context import Context
+from barnabas.broker.control_wire import in_pieces, stop_replica_response, stop_replica_values
+from barnabas.errors import FencedLeaderEpoch, KafkaError
+from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from barnabas.types import TopicPartition
+
+_PARTITIONS_PER_TURN = 16
+"""Each may cost file operations; others are served between."""
+
+
+def handle(context: Context, request: StopReplicaRequest) -> Outcome:
+    try:
+        check_order(context, request.broker_epoch)
+    except KafkaError as error:
+        return StopReplicaResponse(error_code=error.code)
+    # What the controller says next must not overtake this.
+    return Hold(_carry_out(context, request))
+
+
+async def _carry_out(context: Context, request: StopReplicaRequest) -> StopReplicaResponse:
+    node = context.node
+    values, stale = stop_replica_values(request, context.version, node.image.topics)
+    codes: dict[TopicPartition, int] = dict.fromkeys(stale, FencedLeaderEpoch.code)
+    try:
+        for value in values:
+            for piece in in_pieces(value, _PARTITIONS_PER_TURN):
+                check_order(context, request.broker_epoch)
+                codes.update(node.control.carry_out(piece))
+                await asyncio.sleep(0)
+    except KafkaError as error:
+        return StopReplicaResponse(error_code=error.code)
+    return stop_replica_response(codes)

@@ -1,0 +1,34 @@
+"""UpdateMetadata (key 6): what to tell clients, as the controller on another broker says."""
+
+from __future__ import annotations
+
+from barnabas.broker.channel import Hold, Outcome
+from barnabas.broker.cluster_action import check_order, configs_of
+from barnabas.broker.context import Context
+from barnabas.broker.metadata_wire import update_metadata_topics, update_metadata_value
+from barnabas.errors import KafkaError
+from barnabas.protocol.messages.update_metadata import (
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+
+
+def handle(context: Context, request: UpdateMetadataRequest) -> Outcome:
+    try:
+        check_order(context, request.broker_epoch)
+    except KafkaError as error:
+        return UpdateMetadataResponse(error_code=error.code)
+    # What the controller says next must not overtake this.
+    return Hold(_carry_out(context, request))
+
+
+async def _carry_out(context: Context, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    node = context.node
+    configs = await configs_of(context, update_metadata_topics(request))
+    try:
+        # From here to the end without a pause: the image is the one that the value changes.
+        check_order(context, request.broker_epoch)
+        node.control.carry_out(update_metadata_value(request, context.version, node.image, configs))
+    except KafkaError as error:
+        return UpdateMetadataResponse(error_code=error.code)
+    return UpdateMetadataResponse()

@@ -1,0 +1,113 @@
+"""What the leaders of this broker propose to the controller: other ISRs (AlterPartition, KIP-497).
+
+What one turn of the loop brings goes in one request, and one request at a time is under way; what
+comes meanwhile goes with the next. A proposal lasts until it is answered: a controller that cannot
+be reached, or is none, is asked again, unless the partition has another leader or epoch by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from barnabas.broker import isr_wire
+from barnabas.errors import NONE, BarnabasError, KafkaError, NotController
+from barnabas.protocol.api import ALTER_PARTITION
+from barnabas.protocol.messages.alter_partition import AlterPartitionResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Node
+    from barnabas.broker.peer_links import PeerLinks
+    from barnabas.cluster.control import IsrAnswer, IsrProposal
+    from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_BACKOFF_S = 0.05
+_MAX_BACKOFF_S = 1.0
+
+
+class Proposals:
+    """This broker's. `propose` is what `Replicas.on_propose` wants."""
+
+    __slots__ = ("_links", "_node", "_task", "_wanted")
+
+    def __init__(self, node: Node, links: PeerLinks | None) -> None:
+        """`links`: to the controller on another broker; None where there is none."""
+        self._node = node
+        self._links = links
+        self._wanted: dict[TopicPartition, IsrProposal] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def propose(self, proposal: IsrProposal) -> None:
+        """Have the controller asked; the answer goes to `Replicas.isr_answered`."""
+        self._wanted[proposal.topic_partition] = proposal
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def close(self) -> None:
+        """Nobody is asked any more."""
+        self._wanted.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        backoff_s = _BACKOFF_S
+        try:
+            while self._wanted:
+                proposals = [each for each in self._wanted.values() if self._is_wanted(each)]
+                self._wanted = {}
+                if not proposals:
+                    return
+                if await self._settle(proposals):
+                    backoff_s = _BACKOFF_S
+                else:
+                    await asyncio.sleep(backoff_s)
+                    backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
+        finally:
+            self._task = None
+
+    async def _settle(self, proposals: Sequence[IsrProposal]) -> bool:
+        """Ask once; whether all were agreed to. What was not answered at all is wanted again."""
+        try:
+            answers = await self._ask(proposals)
+        except BarnabasError as error:
+            _log.info("%d ISRs wait for the controller: %s", len(proposals), error)
+            for proposal in proposals:
+                # Unless there is a newer one of the same partition already.
+                self._wanted.setdefault(proposal.topic_partition, proposal)
+            return False
+        all_agreed = True
+        for proposal in proposals:
+            answer = answers[proposal.topic_partition]
+            all_agreed = all_agreed and answer.error_code == NONE
+            self._node.replicas.isr_answered(proposal, answer)
+        return all_agreed
+
+    async def _ask(self, proposals: Sequence[IsrProposal]) -> Mapping[TopicPartition, IsrAnswer]:
+        """Raises BarnabasError if there is no answer, or one that refuses all of them."""
+        node = self._node
+        if node.controller.is_in_office:
+            return await node.controller.alter_partitions(
+                node.broker_id, node.broker_epoch, proposals
+            )
+        controller_id = node.controller.controller_id
+        if self._links is None or controller_id in (-1, node.broker_id):
+            raise NotController("nobody is controller at the moment")
+        message, version = isr_wire.isr_request(proposals, node.broker_id, node.broker_epoch)
+        timeout_ms = node.config.int("controller.socket.timeout.ms")
+        answer = await self._links.ask(controller_id, ALTER_PARTITION, message, timeout_ms, version)
+        return isr_wire.isr_answers(proposals, cast(AlterPartitionResponse, answer))
+
+    def _is_wanted(self, proposal: IsrProposal) -> bool:
+        """Whether its partition still leads in the epoch in which it was proposed."""
+        try:
+            partition = self._node.replicas.leader_of(proposal.topic_partition).partition
+        except KafkaError:
+            return False
+        return (
+            partition.leader_epoch == proposal.leader_epoch
+            and partition.partition_epoch == proposal.partition_epoch
+        )

@@ -1,0 +1,181 @@
+"""The topics' nodes as one tenure of a controller reads them: watched first, read then.
+
+What changes in between makes the watch fire, and so another look. A watch on a topic's node says
+that the topic may have grown; whoever set it is told the name. Nodes are read many at a time: on a
+server every question takes its way there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from barnabas.clock import Random
+from barnabas.cluster import layout
+from barnabas.cluster.image import PartitionImage, TopicImage
+from barnabas.cluster.layout import TopicNode
+from barnabas.cluster.loading import LatestEpochOf, children
+from barnabas.cluster.store import Check, MetadataStore, Operation, Set, Znode
+from barnabas.types import TopicPartition
+
+_NO_TOPIC_ID = bytes(16)
+
+
+class _Read(NamedTuple):
+    """A topic's node, and the data version that it was read in."""
+
+    topic: TopicNode
+    version: int
+
+
+class TopicNodes:
+    """Reads topics; `epoch_version` is the controller's, who alone gives old topics an id."""
+
+    __slots__ = ("_epoch_version", "_latest_epoch_of", "_random", "_store", "_touched", "versions")
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        random: Random,
+        latest_epoch_of: LatestEpochOf,
+        epoch_version: int,
+        touched: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._random = random
+        self._latest_epoch_of = latest_epoch_of
+        self._epoch_version = epoch_version
+        self._touched = touched
+        self.versions: dict[str, int] = {}
+        """Data versions of the topics' nodes as they were read last."""
+
+    async def unknown(self, known: Container[str]) -> dict[str, TopicImage]:
+        """Every topic but those that are known already; watched from now on."""
+        names = [name for name in await children(self._store, layout.TOPICS) if name not in known]
+        if not names:
+            return {}
+        self._watch(names)
+        nodes = await self._nodes(names)
+        states = await self._partitions(
+            {
+                TopicPartition(name, number): (node.topic, replicas)
+                for name, node in nodes.items()
+                for number, replicas in node.topic.replicas.items()
+            }
+        )
+        configs = await self.configs(nodes)
+        topics = {}
+        for name, node in nodes.items():
+            partitions = {
+                number: states[TopicPartition(name, number)] for number in node.topic.replicas
+            }
+            topic_id = node.topic.topic_id or _NO_TOPIC_ID
+            topics[name] = TopicImage(name, topic_id, partitions, configs[name])
+        return topics
+
+    async def grown(self, topics: Sequence[TopicImage]) -> list[TopicImage]:
+        """Those of these topics, whole, that have more partitions by now."""
+        if not topics:
+            return []
+        self._watch([topic.name for topic in topics])
+        nodes = await self._nodes([topic.name for topic in topics])
+        grown = []
+        for topic in topics:
+            if topic.name not in nodes:
+                continue
+            node = nodes[topic.name].topic
+            added = await self._partitions(
+                {
+                    TopicPartition(topic.name, number): (node, replicas)
+                    for number, replicas in node.replicas.items()
+                    if number not in topic.partitions
+                }
+            )
+            if added:
+                partitions = dict(topic.partitions)
+                partitions.update((name.partition, each) for name, each in added.items())
+                grown.append(topic._replace(partitions=partitions))
+        return grown
+
+    async def configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
+        """What these topics' own configs set now; nothing if there is no node."""
+        paths = {name: layout.topic_config_path(name) for name in names}
+        nodes = await self._store.read_many(list(paths.values()))
+        return {
+            name: {} if node is None else layout.decode_config(path, node.data)
+            for (name, path), node in zip(paths.items(), nodes, strict=True)
+        }
+
+    async def paths_of(self, names: Sequence[str]) -> list[str]:
+        """Every node that there is of these topics, in the order in which they can be deleted.
+
+        Theirs and their partitions'; their configs; last the wishes for their deletion.
+        """
+        paths: list[str] = []
+        for root in (layout.topic_path, layout.topic_config_path, layout.delete_topic_path):
+            paths += await self._paths_below([root(name) for name in names])
+        return paths
+
+    async def _paths_below(self, roots: Sequence[str]) -> list[str]:
+        found: list[str] = []
+        level = list(roots)
+        while level:
+            nodes = await self._store.read_many(level)
+            there = [
+                (path, node) for path, node in zip(level, nodes, strict=True) if node is not None
+            ]
+            found += [path for path, _ in there]
+            level = [f"{path}/{child}" for path, node in there for child in sorted(node.children)]
+        return found[::-1]
+
+    def _watch(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._store.watch(layout.topic_path(name), partial(self._touched, name))
+
+    async def _nodes(self, names: Sequence[str]) -> dict[str, _Read]:
+        """The topics' nodes; who has no id gets one: Kafka gave none before 2.8 (KIP-516)."""
+        nodes = await self._store.read_many([layout.topic_path(name) for name in names])
+        operations: list[Operation] = [Check(layout.CONTROLLER_EPOCH, self._epoch_version)]
+        found = {}
+        for name, node in zip(names, nodes, strict=True):
+            if node is None:
+                continue
+            topic, version = layout.decode_topic(name, node.data), node.version
+            if topic.topic_id is None:
+                topic = topic._replace(topic_id=self._random.uuid())
+                data = layout.encode_topic_node(topic)
+                operations.append(Set(layout.topic_path(name), data, version))
+                version += 1
+            found[name] = _Read(topic, version)
+            self.versions[name] = version
+        if len(operations) > 1:
+            await self._store.commit(operations)
+        return found
+
+    async def _partitions(
+        self, wanted: Mapping[TopicPartition, tuple[TopicNode, Sequence[int]]]
+    ) -> dict[TopicPartition, PartitionImage]:
+        """These partitions, each with its topic's node and its replicas."""
+        nodes = await self._store.read_many([layout.state_path(*name) for name in wanted])
+        return {
+            name: self._partition(name, topic, replicas, node)
+            for (name, (topic, replicas)), node in zip(wanted.items(), nodes, strict=True)
+        }
+
+    def _partition(
+        self, name: TopicPartition, topic: TopicNode, replicas: Sequence[int], node: Znode | None
+    ) -> PartitionImage:
+        if node is None:
+            return PartitionImage.never_led(replicas, self._latest_epoch_of(name))
+        state = layout.decode_state(*name, node.data)
+        return PartitionImage(
+            state.leader,
+            state.leader_epoch,
+            state.isr,
+            tuple(replicas),
+            node.version,
+            state.controller_epoch,
+            adding=tuple(topic.adding.get(name.partition, ())),
+            removing=tuple(topic.removing.get(name.partition, ())),
+        )

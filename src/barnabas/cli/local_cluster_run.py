@@ -1,0 +1,139 @@
+"""`barnabas cluster start` itself: it is there as long as its cluster is.
+
+Starts what the plan says, tells when all of it is ready, and stops all of it on SIGTERM or Ctrl-C,
+or when ZooKeeper ends. A second signal does not wait for order: whatever still runs is killed.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from types import FrameType
+
+import click
+
+from barnabas.cli.complaint import complain
+from barnabas.cli.local_cluster import CannotRun, Plan, write_plan
+from barnabas.cli.local_cluster_processes import (
+    Interrupted,
+    Started,
+    ending,
+    last_words,
+    launch_broker,
+    launch_zookeeper,
+    stop_all,
+    wait_for_broker,
+    wait_for_zookeeper,
+)
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.pid_file import claim, read_pid_file, release
+
+WHO = "barnabas cluster start"
+
+_POLL_S = 0.1
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(plan: Plan) -> int:
+    """Until somebody stops it; the exit code. Raises CannotRun."""
+    running = plan.running()
+    if running:
+        name, process = next(iter(running.items()))
+        raise CannotRun(
+            f"{name}, process {process.pid}, runs in {plan.directory} already: "
+            f"`barnabas cluster stop --dir {plan.directory}` ends it"
+        )
+    write_plan(plan)
+    if not claim(plan.directory, plan.bootstrap_servers):
+        owner = read_pid_file(plan.directory)
+        raise CannotRun(
+            f"{plan.directory} is in use by process {owner.pid}"
+            if owner is not None
+            else f"{plan.directory} cannot be written to"
+        )
+    try:
+        return _Run(plan).run()
+    finally:
+        release(plan.directory)
+
+
+class _Run:
+    """One life of a cluster."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._children: list[Started] = []
+        self._wants_stop = False
+
+    def run(self) -> int:
+        before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        try:
+            return self._live()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _live(self) -> int:
+        try:
+            self._start()
+        except Interrupted:
+            self._stop()
+            return EXIT_OK
+        except BaseException:
+            self._stop()
+            raise
+        code = self._watch()
+        self._stop()
+        return code
+
+    def _start(self) -> None:
+        plan = self._plan
+        keeper = launch_zookeeper(plan)
+        self._children.append(keeper)
+        wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
+        brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
+        self._children.extend(brokers.values())
+        for broker in brokers.values():
+            wait_for_broker(broker, lambda: self._wants_stop)
+        for broker_id, broker in brokers.items():
+            click.echo(f"{broker.name} pid {broker.process.pid} on {plan.address(broker_id)}")
+        click.echo(f"barnabas cluster ready on {plan.bootstrap_servers}")
+        sys.stdout.flush()
+
+    def _watch(self) -> int:
+        """Until it is to stop, or cannot go on; the exit code."""
+        while not self._wants_stop:
+            for child in list(self._children):
+                code = child.process.poll()
+                if code is None:
+                    continue
+                self._children.remove(child)
+                if child.name == "zookeeper" and not self._wants_stop:
+                    complain(WHO, f"zookeeper {ending(code)}: {last_words(child)}")
+                    return EXIT_FAILURE
+                self._tell(child, code)
+            time.sleep(_POLL_S)
+        return EXIT_OK
+
+    def _tell(self, child: Started, code: int) -> None:
+        number = child.name.partition(" ")[2]
+        again = f"`barnabas cluster start-broker {number} --dir {self._plan.directory}`"
+        complain(
+            WHO, f"{child.name}, process {child.process.pid}, {ending(code)}; {again} starts it"
+        )
+
+    def _stop(self) -> None:
+        """Children that have not written their file yet are known here alone."""
+        stop_all(self._plan)
+        for child in self._children:
+            if child.process.poll() is None:
+                child.process.terminate()
+            child.process.wait()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._wants_stop:
+            for child in self._children:
+                if child.process.poll() is None:
+                    child.process.kill()
+        self._wants_stop = True

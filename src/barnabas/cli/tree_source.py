@@ -1,0 +1,105 @@
+"""Where a command finds the metadata tree: in ZooKeeper, or in a broker's own directory.
+
+As a broker would: ZooKeeper if the settings name one, else the first log directory. The settings
+are those of a properties file, then the environment's, then the command line's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from barnabas.config import BrokerConfig, from_environment, load_properties
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.cluster.store import MetadataStore
+    from barnabas.cluster.zookeeper_settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class TreeSource(NamedTuple):
+    """What was said on the command line."""
+
+    connect: str | None
+    properties_file: str | None
+
+    def zookeeper(self) -> Settings | None:
+        """How ZooKeeper is reached; None if there is none. Raises ConfigError."""
+        from barnabas.cluster.zookeeper_settings import settings_from
+
+        config = self._config()
+        return settings_from(config) if config.str("zookeeper.connect") else None
+
+    def required_zookeeper(self) -> Settings:
+        """For what is of no use without. Raises ConfigError."""
+        settings = self.zookeeper()
+        if settings is None:
+            raise ConfigError("no ZooKeeper is named: --zookeeper-connect HOST:PORT[/CHROOT]")
+        return settings
+
+    def log_directory(self) -> Path:
+        """Where the tree of a broker without ZooKeeper lies. Raises ConfigError."""
+        return Path(self._config().log_directories()[0])
+
+    def _config(self) -> BrokerConfig:
+        file = self.properties_file
+        properties = {} if file is None else load_properties(file)
+        properties |= from_environment(os.environ)
+        if self.connect is not None:
+            properties["zookeeper.connect"] = self.connect
+        return BrokerConfig(properties)
+
+
+def tree_source(command: F) -> F:
+    """`--zookeeper-connect` and `--config`; passed on as `source`."""
+
+    @click.option(
+        "--zookeeper-connect",
+        "connect",
+        metavar="HOST:PORT[,...][/CHROOT]",
+        help="The cluster's ZooKeeper.",
+    )
+    @click.option(
+        "--config",
+        "properties_file",
+        type=click.Path(),
+        metavar="FILE",
+        help="A broker's server.properties, which says where its metadata is.",
+    )
+    @wraps(command)
+    def called(*args: Any, connect: str | None, properties_file: str | None, **rest: Any) -> Any:
+        return command(*args, source=TreeSource(connect, properties_file), **rest)
+
+    return called  # type: ignore[return-value]
+
+
+@asynccontextmanager
+async def reading(source: TreeSource, directory: Path | None) -> AsyncIterator[MetadataStore]:
+    """The tree, to be looked at; `directory` goes before what the settings say."""
+    settings = source.zookeeper() if directory is None else None
+    if settings is not None:
+        store = await open_zookeeper(settings)
+    else:
+        from barnabas.cluster.embedded import EmbeddedStore
+
+        where = source.log_directory() if directory is None else directory
+        store = EmbeddedStore.open(where, read_only=True)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def open_zookeeper(settings: Settings, *, makes_chroot: bool = False) -> MetadataStore:
+    # Its client takes a while to load, and most commands have no use for it.
+    from barnabas.cluster.zookeeper import ZooKeeperStore
+
+    return await ZooKeeperStore.open(settings, makes_chroot=makes_chroot)

@@ -1,0 +1,183 @@
+"""Leaders and replicas of partitions changed on purpose: parts of `Admin` (KIP-460, KIP-455).
+
+A reassignment is begun and goes on by itself: `alter_partition_reassignments` returns before the
+new replicas have anything, and `list_partition_reassignments` says which are still under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import broker_error, check
+from barnabas.errors import KafkaError, NotController
+from barnabas.protocol.api import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    ELECT_LEADERS,
+    LIST_PARTITION_REASSIGNMENTS,
+)
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from barnabas.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+)
+from barnabas.types import TopicPartition, by_topic
+
+T = TypeVar("T")
+
+PREFERRED, UNCLEAN = 0, 1
+"""Whom an election is for: the first replica, if in sync; or, without a leader, any that lives."""
+
+
+class Reassignment(NamedTuple):
+    """A partition on the move."""
+
+    replicas: tuple[int, ...]  # the old and the new ones
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class PartitionAdmin:
+    """Methods of `Admin`; all of them are the controller's to answer."""
+
+    _cluster: Cluster
+
+    async def elect_leaders(
+        self, election_type: int, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Hold an election, PREFERRED or UNCLEAN, for these partitions or for all that need one.
+
+        Of each partition None or why there was none: ElectionNotNeeded,
+        PreferredLeaderNotAvailable, EligibleLeadersNotAvailable, UnknownTopicOrPartition. Raises
+        ClusterAuthorizationFailed.
+        """
+        numbers = None if partitions is None else by_topic(partitions)
+        request = ElectLeadersRequest(
+            election_type=election_type,
+            topic_partitions=None
+            if numbers is None
+            else [TopicPartitions(topic=name, partitions=each) for name, each in numbers.items()],
+            timeout_ms=self._cluster.config.request_timeout_ms,
+        )
+
+        async def attempt() -> ElectLeadersResponse:
+            answer = await self._cluster.call_controller(
+                ELECT_LEADERS, request, ElectLeadersResponse
+            )
+            check(answer.error_code, "electing leaders")
+            refuse_wrong_controller(
+                each.error_code
+                for topic in answer.replica_election_results
+                for each in topic.partition_result
+            )
+            return answer
+
+        answer = await self._persist_change(attempt)
+        return {
+            TopicPartition(topic.topic, each.partition_id): _outcome(
+                TopicPartition(topic.topic, each.partition_id), each.error_code, each.error_message
+            )
+            for topic in answer.replica_election_results
+            for each in topic.partition_result
+        }
+
+    async def alter_partition_reassignments(
+        self, replicas: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Begin to move partitions to these replicas, the preferred one first; None takes it back.
+
+        Of each partition None (it has begun, or was there already) or why not:
+        InvalidReplicaAssignment, NoReassignmentInProgress, UnknownTopicOrPartition. Raises
+        ClusterAuthorizationFailed.
+        """
+        topics: dict[str, list[ReassignablePartition]] = {}
+        for name, wanted in replicas.items():
+            each = ReassignablePartition(
+                partition_index=name.partition, replicas=None if wanted is None else list(wanted)
+            )
+            topics.setdefault(name.topic, []).append(each)
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=self._cluster.config.request_timeout_ms,
+            topics=[
+                ReassignableTopic(name=topic, partitions=some) for topic, some in topics.items()
+            ],
+        )
+
+        async def attempt() -> AlterPartitionReassignmentsResponse:
+            answer = await self._cluster.call_controller(
+                ALTER_PARTITION_REASSIGNMENTS, request, AlterPartitionReassignmentsResponse
+            )
+            check(answer.error_code, "moving partitions", answer.error_message)
+            refuse_wrong_controller(
+                each.error_code for topic in answer.responses for each in topic.partitions
+            )
+            return answer
+
+        answer = await self._persist_change(attempt)
+        return {
+            TopicPartition(topic.name, each.partition_index): _outcome(
+                TopicPartition(topic.name, each.partition_index),
+                each.error_code,
+                each.error_message,
+            )
+            for topic in answer.responses
+            for each in topic.partitions
+        }
+
+    async def list_partition_reassignments(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """Which of these partitions (of all) are on the move, sorted."""
+        numbers = None if partitions is None else by_topic(partitions)
+        request = ListPartitionReassignmentsRequest(
+            timeout_ms=self._cluster.config.request_timeout_ms,
+            topics=None
+            if numbers is None
+            else [
+                ListPartitionReassignmentsTopics(name=name, partition_indexes=each)
+                for name, each in numbers.items()
+            ],
+        )
+
+        async def attempt() -> ListPartitionReassignmentsResponse:
+            answer = await self._cluster.call_controller(
+                LIST_PARTITION_REASSIGNMENTS, request, ListPartitionReassignmentsResponse
+            )
+            check(answer.error_code, "listing partitions on the move", answer.error_message)
+            return answer
+
+        answer = await self._persist_change(attempt)
+        found = {
+            TopicPartition(topic.name, each.partition_index): Reassignment(
+                tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
+            )
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+        return dict(sorted(found.items()))
+
+    async def _persist_change(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
+
+
+def refuse_wrong_controller(codes: Iterable[int]) -> None:
+    """Only this is asked again elsewhere; what the controller itself says holds."""
+    for code in codes:
+        if code == NotController.code:
+            raise NotController
+
+
+def _outcome(name: TopicPartition, code: int, said: str | None) -> KafkaError | None:
+    return broker_error(code, f"partition {name}", said) if code else None

@@ -1,0 +1,302 @@
+"""The metadata store of a cluster: a real ZooKeeper, reached through kazoo.
+
+Reads are asked again until there is an answer, for as long as the session lives. A commit is sent
+once: one that has not left this process waits for the next connection, one that has and was not
+answered is OutcomeUnknown. A session that is over is told once by EXPIRED, and the next one, which
+begins by itself, by CONNECTED: whatever was begun before EXPIRED ends with SessionExpired or
+OutcomeUnknown, and changes nothing in the next session. Each connection begins with a sync, so that
+a read after an unknown outcome shows what came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from kazoo.exceptions import (  # type: ignore[import-untyped]
+    AuthFailedError,
+    ConnectionLoss,
+    OperationTimeoutError,
+    RequestTimeoutError,
+    SessionExpiredError,
+    UnimplementedError,
+    ZookeeperError,
+)
+from kazoo.protocol import serialization as wire  # type: ignore[import-untyped]
+from kazoo.security import (  # type: ignore[import-untyped]
+    ACL,
+    CREATOR_ALL_ACL,
+    OPEN_ACL_UNSAFE,
+    READ_ACL_UNSAFE,
+)
+
+from barnabas.cluster.store import (
+    Create,
+    MetadataStore,
+    NodeExists,
+    Operation,
+    OutcomeUnknown,
+    SessionExpired,
+    SessionState,
+    Znode,
+)
+from barnabas.cluster.zookeeper_connection import Connection, NotUnderstood, forget
+from barnabas.cluster.zookeeper_requests import (
+    Commit,
+    MultiRead,
+    chunks,
+    metadata_error,
+    single_reads,
+    under,
+    znode,
+)
+from barnabas.cluster.zookeeper_settings import Settings
+from barnabas.cluster.zookeeper_watches import Watches
+from barnabas.config.zookeeper_keys import hosts_and_chroot
+from barnabas.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+_NO_ANSWER = (
+    ConnectionLoss,
+    AuthFailedError,
+    OperationTimeoutError,
+    RequestTimeoutError,
+    NotUnderstood,
+)
+_SERVERS_LIMIT_BYTES = 1_000_000  # unless it was told otherwise
+_NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
+_LOOK_EVERY_S = 1.0
+_COMPLAIN_EVERY_S = 60
+_OPEN_TO_ALL = "/consumers"
+_SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+
+
+class ZooKeeperStore(MetadataStore):
+    """One session after the other with one ZooKeeper; used on one loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        """`open` makes one that is connected."""
+        self._settings = settings
+        self._hosts, self._chroot = hosts_and_chroot(settings.connect)
+        self._connection = Connection(settings, self._on_state)
+        self._watches = Watches(self._connection, self._chroot)
+        self._listeners: list[Callable[[SessionState], None]] = []
+        self._session_id = 0
+        self._state = SessionState.SUSPENDED
+        self._is_closed = False
+        self._can_read_many = True
+        self._changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._patience: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(cls, settings: Settings, *, makes_chroot: bool = True) -> ZooKeeperStore:
+        """A store whose session has begun; a chroot that is missing is made.
+
+        Raises ConfigError if no server answers in time, and MetadataError if the chroot cannot be
+        made.
+        """
+        store = cls(settings)
+        store._connection.start()
+        try:
+            async with asyncio.timeout(settings.first_timeout_ms / 1000):
+                while store._state is not SessionState.CONNECTED:
+                    await asyncio.shield(store._changed)
+            if makes_chroot:
+                await store._make_chroot()
+        except TimeoutError:
+            words = store._connection.last_words
+            await store.close()
+            raise ConfigError(
+                f"zookeeper.connect={settings.connect}: no ZooKeeper has answered within "
+                f"{settings.first_timeout_ms} ms ({words or 'it took the connection, no more'})"
+            ) from None
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def session_state(self) -> SessionState:
+        return self._state
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> None:
+        self._listeners.append(callback)
+
+    async def read(self, path: str) -> Znode | None:
+        return (await self.read_many([path]))[0]
+
+    async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        session_id = self._session_id
+        nodes: list[Znode | None] = []
+        for some in chunks(paths, _NODES_PER_READ):
+            nodes += await self._read(some, session_id)
+        return nodes
+
+    async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
+        session_id = self._session_id
+        path = operations[0].path if operations else "/"
+        if not operations:
+            await self._connected(session_id, path)
+            return []
+        return await self._commit(operations, self._chroot, session_id)
+
+    def watch(self, path: str, callback: Callable[[], None]) -> None:
+        is_connected = self._state is SessionState.CONNECTED
+        self._watches.add(path, callback, is_connected=is_connected)
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._patience is not None:
+            self._patience.cancel()
+        self._state = SessionState.EXPIRED
+        self._wake()
+        await self._connection.stop()
+
+    async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
+        """Some nodes that fit into one request, asked for until there is an answer."""
+        while True:
+            await self._connected(session_id, paths[0])
+            try:
+                if self._can_read_many:
+                    whole = [under(self._chroot, path) for path in paths]
+                    found: list[Znode | None] = await self._connection.send(MultiRead(whole))
+                else:
+                    found = await self._read_singly(paths)
+            except ConnectionLoss:
+                continue
+            except UnimplementedError:  # before ZooKeeper 3.6; it closes the connection as well
+                self._can_read_many = False
+            except SessionExpiredError:
+                raise SessionExpired(paths[0], "the session is over") from None
+            except (ZookeeperError, NotUnderstood) as error:
+                raise metadata_error(paths[0], error) from error
+            else:
+                return found
+
+    async def _read_singly(self, paths: Sequence[str]) -> list[Znode | None]:
+        """All questions are sent before the first answer is waited for."""
+        answers = []
+        for path in paths:
+            for request in single_reads(under(self._chroot, path)):
+                answer = self._connection.send(request)
+                answer.add_done_callback(forget)
+                answers.append(answer)
+        parts = [await _answer_or_error(answer) for answer in answers]
+        return [znode(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+
+    async def _commit(
+        self, operations: Sequence[Operation], chroot: str, session_id: int
+    ) -> list[str | int]:
+        path = operations[0].path
+        is_in_session = partial(self._connection.is_in_session, session_id)
+        commit = Commit(operations, chroot, self._acl_of, is_in_session)
+        while not commit.was_sent:
+            await self._connected(session_id, path)
+            try:
+                answers = await self._connection.send(commit)
+            except _NO_ANSWER:
+                continue  # if it was not sent, with the next connection
+            except SessionExpiredError:
+                break
+            except ZookeeperError as error:
+                raise metadata_error(path, error) from error
+            if commit.is_void:
+                break
+            return commit.results(answers)
+        else:
+            reason = "the connection to ZooKeeper broke before the answer came"
+            if commit.size_bytes > _SERVERS_LIMIT_BYTES:  # it closes the connection
+                reason += f"; {commit.size_bytes} bytes may be above its jute.maxbuffer"
+            raise OutcomeUnknown(path, reason)
+        raise SessionExpired(path, "the session in which this was begun is over")
+
+    async def _connected(self, session_id: int, path: str) -> None:
+        """Returns when there is a connection in this session; raises SessionExpired."""
+        while True:
+            if self._is_closed:
+                raise SessionExpired(path, "the metadata store is closed")
+            if self._state is SessionState.EXPIRED or session_id != self._session_id:
+                raise SessionExpired(path, "the session is over")
+            if self._state is SessionState.CONNECTED:
+                return
+            await asyncio.shield(self._changed)
+
+    def _on_state(self, state: SessionState, session_id: int) -> None:
+        before, self._state = self._state, state
+        if state is SessionState.CONNECTED:
+            self._log_connected(session_id)
+            self._session_id = session_id
+            self._connection.send(wire.Sync("/")).add_done_callback(forget)
+            self._watches.reconnected()
+        elif state is SessionState.SUSPENDED:
+            _log.warning("lost ZooKeeper at %s; trying until it answers again", self._hosts)
+        else:
+            _log.warning("the ZooKeeper session 0x%x is over", self._session_id)
+            self._connection.give_up_waiting()
+            self._watches.fire_all()
+        self._wake()
+        if state is not SessionState.CONNECTED and self._patience is None:
+            self._patience = asyncio.ensure_future(self._be_patient())
+        if state is not before:
+            for listener in list(self._listeners):
+                listener(state)
+
+    def _log_connected(self, session_id: int) -> None:
+        if session_id == self._session_id:
+            _log.warning("ZooKeeper answers again; the session 0x%x lives on", session_id)
+        else:
+            _log.info("connected to ZooKeeper at %s, session 0x%x", self._hosts, session_id)
+
+    def _wake(self) -> None:
+        """Let those go on who wait for the state to change."""
+        changed, self._changed = self._changed, asyncio.get_running_loop().create_future()
+        changed.set_result(None)
+
+    async def _be_patient(self) -> None:
+        """While there is no connection: see to it that somebody tries, and that it is known."""
+        seconds = 0.0
+        while self._state is not SessionState.CONNECTED:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            seconds += _LOOK_EVERY_S
+            if self._connection.has_given_up:
+                await self._connection.restart()
+            if seconds % _COMPLAIN_EVERY_S == 0:
+                words = self._connection.last_words
+                _log.warning("no ZooKeeper at %s for %d s (%s)", self._hosts, seconds, words)
+        self._patience = None
+
+    async def _make_chroot(self) -> None:
+        names = self._chroot.split("/")[1:]
+        for depth in range(1, len(names) + 1):
+            path = "/" + "/".join(names[:depth])
+            try:
+                await self._commit([Create(path)], "", self._session_id)
+            except NodeExists:
+                continue
+
+    def _acl_of(self, path: str) -> list[ACL]:
+        """As Kafka has it with zookeeper.set.acl: only the brokers write, and all may read."""
+        if not self._settings.is_protected or path.startswith(_OPEN_TO_ALL):
+            acl = OPEN_ACL_UNSAFE
+        elif path.startswith(_SECRET):
+            acl = CREATOR_ALL_ACL
+        else:
+            acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE]
+        return list(acl)
+
+
+async def _answer_or_error(answer: asyncio.Future[Any]) -> Any:
+    try:
+        return await answer
+    except ZookeeperError as error:
+        return error

@@ -1,0 +1,219 @@
+"""What is asked of ZooKeeper beyond single nodes: commits of one session, and reads in bulk.
+
+These are requests of kazoo's own kind: they are turned into bytes in its thread, at the moment at
+which they are sent. A commit looks then whether the session is still the one in which it was begun,
+and if not it sends nothing that could have an effect: kazoo opens the next session by itself, and
+what it has queued by then goes into that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kazoo.exceptions import (  # type: ignore[import-untyped]  # nor has any other part of it types
+    BadVersionError,
+    KazooException,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+from kazoo.protocol import serialization as wire  # type: ignore[import-untyped]
+from kazoo.protocol.states import ZnodeStat  # type: ignore[import-untyped]
+from kazoo.security import ACL  # type: ignore[import-untyped]
+
+from barnabas.cluster.store import (
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    MetadataError,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    Set,
+    Znode,
+)
+
+_EPHEMERAL, _SEQUENTIAL = 1, 2
+_GET_DATA, _GET_CHILDREN, _ERROR = wire.GetData.type, wire.GetChildren.type, -1
+_MULTI_READ = 22
+_END = wire.multiheader_struct.pack(-1, True, -1)
+
+_ERRORS: tuple[tuple[type[KazooException], type[MetadataError], str], ...] = (
+    (NodeExistsError, NodeExists, "is there already"),
+    (NoNodeError, NoNode, "is not there, or its parent is not"),
+    (NoChildrenForEphemeralsError, NoNode, "its parent is ephemeral and has no children"),
+    (BadVersionError, BadVersion, "has been written since it was read"),
+    (NotEmptyError, NotEmpty, "has children"),
+)
+
+AclOf = Callable[[str], list[ACL]]
+"""Who may do what with a node that is created at this path."""
+
+
+class Commit:
+    """All operations or none, in one session only.
+
+    `was_sent`: it may have happened, whatever became of the answer. `is_void`: it was kept back,
+    since its session is over.
+    """
+
+    type = wire.Transaction.type
+
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        chroot: str,
+        acl_of: AclOf,
+        is_in_session: Callable[[], bool],
+    ) -> None:
+        """`is_in_session` is asked in kazoo's thread."""
+        self.operations = operations
+        self.size_bytes = 0
+        self.was_sent = False
+        self.is_void = False
+        self._chroot = chroot
+        self._acl_of = acl_of
+        self._is_in_session = is_in_session
+
+    def serialize(self) -> bytes:
+        if not self._is_in_session():
+            self.is_void = True
+            return bytes(_END)  # no operation at all
+        self.was_sent = True
+        parts = []
+        for operation in self.operations:
+            request = self._request(operation)
+            parts.append(wire.MultiHeader(request.type, False, -1).serialize())
+            parts.append(request.serialize())
+        whole = b"".join([*parts, _END])
+        self.size_bytes = len(whole)
+        return whole
+
+    def deserialize(self, answer: bytes, offset: int) -> list[Any]:
+        results: list[Any] = wire.Transaction.deserialize(answer, offset)
+        return results
+
+    def results(self, answers: Sequence[Any]) -> list[str | int]:
+        """What the store's results are; raises the MetadataError of the operation that failed."""
+        for operation, answer in zip(self.operations, answers, strict=True):
+            # The others have one of these two, and no fault of their own.
+            if isinstance(answer, Exception) and not isinstance(
+                answer, RolledBackError | RuntimeInconsistency
+            ):
+                raise metadata_error(operation.path, answer)
+        return [
+            self._result(operation, answer)
+            for operation, answer in zip(self.operations, answers, strict=True)
+        ]
+
+    def _request(self, operation: Operation) -> Any:
+        path = under(self._chroot, operation.path)
+        if isinstance(operation, Create):
+            flags = operation.ephemeral * _EPHEMERAL | operation.sequential * _SEQUENTIAL
+            return wire.Create(path, operation.data, self._acl_of(operation.path), flags)
+        if isinstance(operation, Set):
+            return wire.SetData(path, operation.data, operation.version)
+        if isinstance(operation, Delete):
+            return wire.Delete(path, operation.version)
+        return wire.CheckVersion(path, operation.version)
+
+    def _result(self, operation: Operation, answer: Any) -> str | int:
+        if isinstance(operation, Create):
+            path: str = answer
+            return path[len(self._chroot) :]
+        if isinstance(operation, Set):
+            version: int = answer.version
+            return version
+        assert isinstance(operation, Delete | Check)
+        return operation.version
+
+
+class MultiRead:
+    """Data and children of many nodes by one question (ZooKeeper 3.6 and later)."""
+
+    type = _MULTI_READ
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        """`paths` are whole ones, below no chroot."""
+        self._paths = paths
+
+    def serialize(self) -> bytes:
+        parts = []
+        for path in self._paths:
+            for kind in (_GET_DATA, _GET_CHILDREN):
+                parts.append(wire.multiheader_struct.pack(kind, False, -1))
+                parts.append(wire.write_string(path) + b"\0")  # and no watch
+        return b"".join([*parts, _END])
+
+    def deserialize(self, answer: bytes, offset: int) -> list[Znode | None]:
+        results: list[Any] = []
+        header, offset = wire.MultiHeader.deserialize(answer, offset)
+        while not header.done:
+            if header.type == _GET_DATA:
+                data, offset = wire.read_buffer(answer, offset)
+                stat = ZnodeStat._make(wire.stat_struct.unpack_from(answer, offset))
+                offset += wire.stat_struct.size
+                results.append((data, stat))
+            elif header.type == _GET_CHILDREN:
+                names, offset = _names(answer, offset)
+                results.append(names)
+            else:
+                (code,) = wire.int_struct.unpack_from(answer, offset)
+                offset += wire.int_struct.size
+                results.append(wire.EXCEPTIONS[code]())
+            header, offset = wire.MultiHeader.deserialize(answer, offset)
+        pairs = zip(results[::2], results[1::2], strict=True)
+        return [znode(*pair) for pair in pairs]
+
+
+def single_reads(path: str) -> tuple[Any, Any]:
+    """The two questions whose answers `znode` makes into one, for older servers."""
+    return wire.GetData(path, None), wire.GetChildren(path, None)
+
+
+def znode(data: Any, children: Any) -> Znode | None:
+    """Two answers as a node; None if there is none, and whatever else went wrong is raised.
+
+    It may have gone between the two.
+    """
+    for answer in (data, children):
+        if isinstance(answer, NoNodeError):
+            return None
+        if isinstance(answer, Exception):
+            raise answer
+    content, stat = data
+    return Znode(content, stat.version, stat.czxid, stat.ephemeralOwner, tuple(children))
+
+
+def metadata_error(path: str, error: Exception) -> MetadataError:
+    """What the store raises where ZooKeeper has refused something."""
+    for theirs, ours, reason in _ERRORS:
+        if isinstance(error, theirs):
+            return ours(path, reason)
+    said = f": {error}" if str(error) else ""
+    return MetadataError(path, f"ZooKeeper refused it, {type(error).__name__}{said}")
+
+
+def under(chroot: str, path: str) -> str:
+    """The whole path of a node below the chroot."""
+    return chroot + path if path != "/" else chroot or path
+
+
+def chunks(paths: Sequence[str], size: int) -> Iterable[Sequence[str]]:
+    return (paths[start : start + size] for start in range(0, len(paths), size))
+
+
+def _names(answer: bytes, offset: int) -> tuple[list[str], int]:
+    (count,) = wire.int_struct.unpack_from(answer, offset)
+    offset += wire.int_struct.size
+    names = []
+    for _ in range(count):
+        name, offset = wire.read_string(answer, offset)
+        names.append(name)
+    return names, offset

@@ -1,0 +1,37 @@
+"""Configs of a broker among others: how it follows, leads, takes its leave, and is controller."""
+
+from __future__ import annotations
+
+from barnabas.config.key import ConfigKey, table
+
+_ROWS = (
+    ("auto.leader.rebalance.enable", "boolean", True, "",
+     "Whether leadership returns to preferred leaders by itself."),
+    ("controlled.shutdown.enable", "boolean", True, "",
+     "Whether leaders move away before the broker stops."),
+    ("controlled.shutdown.max.retries", "int", 3, "", "Attempts at that."),
+    ("controlled.shutdown.retry.backoff.ms", "long", 5000, "", "Pause between two of them."),
+    ("controller.socket.timeout.ms", "int", 30000, "",
+     "Time for a request of the controller to a broker."),
+    ("leader.imbalance.check.interval.seconds", "long", 300, "[1,...]",
+     "Time between two looks at how leaders are spread."),
+    ("leader.imbalance.per.broker.percentage", "int", 10, "",
+     "Share of leaders in the wrong place above which they move."),
+    ("num.replica.fetchers", "int", 1, "", "Connections to each broker that is followed."),
+    ("replica.fetch.backoff.ms", "int", 1000, "[0,...]", "Pause of a follower after an error."),
+    ("replica.fetch.max.bytes", "int", 1048576, "[0,...]",
+     "Bytes per partition that a follower asks for."),
+    ("replica.fetch.min.bytes", "int", 1, "", "Bytes for which a follower's fetch waits."),
+    ("replica.fetch.response.max.bytes", "int", 10485760, "[0,...]",
+     "Bytes in all that a follower asks for."),
+    ("replica.fetch.wait.max.ms", "int", 500, "", "Longest wait of a follower's fetch."),
+    ("replica.lag.time.max.ms", "long", 30000, "",
+     "Time after which a follower that has not caught up leaves the ISR."),
+    ("replica.socket.timeout.ms", "int", 30000, "", "Time for a follower's request."),
+    ("unclean.leader.election.enable", "boolean", False, "",
+     "Whether a replica that lags may lead when none in sync is left; that loses records."),
+    ("security.inter.broker.protocol", "string", "PLAINTEXT",
+     "[PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]", "Security protocol between brokers."),
+)  # fmt: skip
+
+REPLICATION_KEYS: dict[str, ConfigKey] = table(_ROWS)

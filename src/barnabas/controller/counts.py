@@ -1,0 +1,55 @@
+"""What an operator wants to know of all partitions at once, counted when somebody asks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.cluster.image import TopicImage
+from barnabas.controller.draft import Draft
+from barnabas.controller.guard import is_in_doubt, waits_for_ends
+from barnabas.types import TopicPartition
+
+
+class Counts(NamedTuple):
+    """Of all topics that are not being deleted, under the names of Kafka's controller metrics."""
+
+    topics: int  # GlobalTopicCount
+    partitions: int  # GlobalPartitionCount
+    offline_partitions: int  # OfflinePartitionsCount
+    preferred_imbalance: int  # PreferredReplicaImbalanceCount
+
+
+def count(draft: Draft) -> Counts:
+    """One pass over all partitions."""
+    topics = partitions = away = 0
+    for topic in draft.topics():
+        topics += 1
+        partitions += len(topic.partitions)
+        away += sum(each.leader != each.replicas[0] for each in topic.partitions.values())
+    return Counts(topics, partitions, len(offline(draft)), away)
+
+
+def offline(draft: Draft) -> frozenset[TopicPartition]:
+    """The partitions that no live broker leads."""
+    return frozenset(
+        TopicPartition(topic.name, number)
+        for topic in draft.topics()
+        for number, partition in topic.partitions.items()
+        if not draft.has_leader(partition)
+    )
+
+
+def ends_wanted(draft: Draft) -> frozenset[TopicPartition]:
+    """The partitions that nobody leads before every replica has said where its log ends."""
+    if not any(broker.may_have_lost for broker in draft.brokers.values()):
+        return frozenset()
+    return frozenset(name for topic in draft.topics() for name in _waiting(draft, topic))
+
+
+def _waiting(draft: Draft, topic: TopicImage) -> list[TopicPartition]:
+    waiting = [
+        TopicPartition(topic.name, number)
+        for number, partition in topic.partitions.items()
+        if is_in_doubt(partition, draft.brokers)
+    ]
+    return waiting if waiting and waits_for_ends(topic, draft.settings) else []

@@ -1,0 +1,70 @@
+"""What the controller decides: operations to commit, the image after them, whom to tell what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.cluster.control import ControlRequest
+from barnabas.cluster.image import ClusterImage
+from barnabas.cluster.store import Check, Create, Operation, Set
+
+_BYTES_BESIDE = 60
+"""What an operation takes beside its path and its data, at most: its type, lengths, version."""
+
+
+class Send(NamedTuple):
+    """A request to one broker."""
+
+    broker_id: int
+    request: ControlRequest
+
+
+class Decision(NamedTuple):
+    """Commit `operations` (there may be none), apply, then send `requests` in their order.
+
+    `notes` are for a person, as warnings. `unclean_elections`: so many may have cost records.
+    """
+
+    operations: tuple[Operation, ...]
+    image: ClusterImage
+    requests: tuple[Send, ...]
+    unclean_elections: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def split(decision: Decision, max_bytes: int = 500_000) -> list[tuple[Operation, ...]]:
+    """The operations in several commits, in their order, each fenced by the controller's epoch.
+
+    For decisions on more partitions than a store takes at once. The order is such that whoever
+    finds some of them done can go on from there. A node is not separated from the first one below
+    it, by whose absence one would tell that neither has been made.
+    """
+    if not decision.operations:
+        return []
+    fence, *rest = decision.operations
+    assert isinstance(fence, Check)
+    return [(fence, *some) for some in _chunks(rest, max_bytes)] or [(fence,)]
+
+
+def _chunks(operations: list[Operation], max_bytes: int) -> Iterator[list[Operation]]:
+    chunk: list[Operation] = []
+    size = 0
+    for operation in operations:
+        added = _size(operation)
+        if chunk and size + added > max_bytes and not _is_below(operation, chunk[-1]):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(operation)
+        size += added
+    if chunk:
+        yield chunk
+
+
+def _size(operation: Operation) -> int:
+    data = operation.data if isinstance(operation, Create | Set) else None
+    return len(operation.path) + len(data or b"") + _BYTES_BESIDE
+
+
+def _is_below(operation: Operation, other: Operation) -> bool:
+    return operation.path.startswith(f"{other.path}/")

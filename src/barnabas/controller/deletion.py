@@ -1,0 +1,47 @@
+"""Topics that go: first nobody leads them and their replicas are deleted, then their nodes.
+
+As in Kafka the replicas go offline one after the other, until nobody leads and the last of the ISR
+is alone in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from barnabas.cluster.image import NEVER_LED, NO_LEADER, TopicImage
+from barnabas.cluster.store import Delete
+from barnabas.controller.decision import Decision
+from barnabas.controller.draft import Draft
+from barnabas.controller.election import without
+from barnabas.types import TopicPartition
+
+
+def abandon(draft: Draft, topics: Sequence[TopicImage]) -> Decision:
+    """Nobody leads these; whoever lives deletes what it has of them. The image keeps them."""
+    for topic in topics:
+        draft.take_up(topic)
+        for number, partition in topic.partitions.items():
+            if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
+                continue
+            for replica in partition.replicas:
+                if replica in partition.isr:
+                    partition = without(partition, replica, draft.epoch)
+                    draft.write(TopicPartition(topic.name, number), partition)
+    stop_replicas(draft, topics, draft.brokers)
+    return draft.removal([topic.name for topic in topics])
+
+
+def stop_replicas(draft: Draft, topics: Iterable[TopicImage], broker_ids: Iterable[int]) -> None:
+    """These brokers are to delete what they have of topics that go."""
+    topics = list(topics)
+    for broker_id in broker_ids:
+        for topic in topics:
+            for number, partition in topic.partitions.items():
+                if broker_id in partition.replicas:
+                    draft.stop(broker_id, TopicPartition(topic.name, number), delete=True)
+
+
+def nodes_gone(draft: Draft, names: Sequence[str], paths: Iterable[str]) -> Decision:
+    """Every replica is deleted: now the nodes go, and then nobody remembers these topics."""
+    draft.operate(Delete(path) for path in paths)
+    return draft.forgotten(names)

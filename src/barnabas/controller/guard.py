@@ -1,0 +1,99 @@
+"""Brokers that may have lost the end of their logs, and why the ISR does not make them leaders.
+
+The ISR names who had everything that was acknowledged. A broker that ended with its machine (a
+power cut, a crash of the kernel) may have lost what it had not flushed, and says so when it
+registers. From then on, until a leader has taken it into the ISR again:
+
+    others in the ISR      it leaves; if they are all dead, one of them is waited for
+    alone in the ISR       where two replicas had every committed record, all are asked where their
+                           logs end, and the largest (epoch, end offset) leads
+                           else it leads at once, as in Kafka
+
+The argument is in docs/decisions/0014-who-may-have-lost-its-end-does-not-lead-by-the-isr.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import NamedTuple
+
+from barnabas.cluster.image import (
+    NEVER_LED,
+    NO_LEADER,
+    BrokerImage,
+    PartitionImage,
+    TopicImage,
+)
+from barnabas.controller.election import succeed
+from barnabas.types import TopicPartition
+
+
+class Settings(NamedTuple):
+    """The cluster's defaults, where a topic's own config says nothing."""
+
+    min_insync_replicas: int = 1
+    is_unclean_allowed: bool = False
+
+    def min_insync_of(self, topic: TopicImage) -> int:
+        return int(topic.config.get("min.insync.replicas", self.min_insync_replicas))
+
+    def is_unclean_allowed_for(self, topic: TopicImage) -> bool:
+        own = topic.config.get("unclean.leader.election.enable")
+        return self.is_unclean_allowed if own is None else own.strip().lower() == "true"
+
+
+class LogEnd(NamedTuple):
+    """Where a replica's log ends: the epoch of its last batch (-1: it is empty), and its LEO.
+
+    `broker_epoch`: the registration of the broker that was asked, -1 if that is not known. A broker
+    that has registered anew since may have lost what it told.
+    """
+
+    epoch: int
+    end_offset: int
+    broker_epoch: int = -1
+
+
+Ends = Mapping[TopicPartition, Mapping[int, LogEnd]]
+"""By broker."""
+
+
+def distrust(
+    partition: PartitionImage, doubtful: Container[int], controller_epoch: int
+) -> PartitionImage | None:
+    """The partition when these members' word no longer counts; None: it is as it was.
+
+    If all are doubtful one of them stays in the ISR, but does not lead by it.
+    """
+    if len(partition.replicas) == 1 or not any(each in doubtful for each in partition.isr):
+        return None
+    isr = tuple([replica for replica in partition.isr if replica not in doubtful])
+    leader = partition.leader if partition.leader in isr else NO_LEADER
+    if not isr:
+        last_led = partition.leader in partition.isr
+        isr = (partition.leader,) if last_led else partition.isr[:1]
+        if isr == partition.isr and partition.leader == NO_LEADER:
+            return None
+    return succeed(partition, leader, isr, controller_epoch)
+
+
+def is_in_doubt(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> bool:
+    """Whether nobody leads, and the last of the ISR is there and may have lost its log's end."""
+    if partition.leader != NO_LEADER or partition.partition_epoch == NEVER_LED:
+        return False
+    if len(partition.isr) != 1 or len(partition.replicas) == 1:
+        return False
+    last = brokers.get(partition.isr[0])
+    return last is not None and last.may_have_lost
+
+
+def waits_for_ends(topic: TopicImage, settings: Settings) -> bool:
+    """Whether a partition in doubt has a leader only when every replica has said its end."""
+    return settings.min_insync_of(topic) >= 2 and not settings.is_unclean_allowed_for(topic)
+
+
+def largest(partition: PartitionImage, ends: Mapping[int, LogEnd]) -> int | None:
+    """The replica whose log ends last, the first assigned of several; None: not all have said."""
+    if any(replica not in ends for replica in partition.replicas):
+        return None
+    return max(partition.replicas, key=lambda replica: ends[replica][:2])

@@ -1,0 +1,119 @@
+"""What leaders propose as the ISR (AlterPartition), and when the controller agrees.
+
+Only the leader of the present epoch may propose, on the partition as it is now, and only replicas
+whose brokers live in the registration that the leader means (KIP-903): one that has registered
+anew since may have lost what made it eligible. The order of the checks is Kafka's; that a proposal
+which is fulfilled already is answered before its age is looked at makes a repeated one harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
+from barnabas.cluster.image import NEVER_LED, PartitionImage
+from barnabas.controller import reassignment
+from barnabas.controller.draft import Draft
+from barnabas.errors import (
+    NONE,
+    FencedLeaderEpoch,
+    IneligibleReplica,
+    InvalidRequest,
+    InvalidUpdateVersion,
+    KafkaError,
+    NewLeaderElected,
+    NotController,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from barnabas.types import TopicPartition
+
+_NO_TOPIC_ID = bytes(16)
+_NOT_SAID = -1
+
+
+def decide(
+    draft: Draft, broker_id: int, proposals: Mapping[TopicPartition, IsrProposal]
+) -> dict[TopicPartition, IsrAnswer]:
+    """Write what is agreed to; an answer for each proposal of this broker."""
+    return {name: _answer(draft, broker_id, proposal) for name, proposal in proposals.items()}
+
+
+def _answer(draft: Draft, broker_id: int, proposal: IsrProposal) -> IsrAnswer:
+    name = proposal.topic_partition
+    try:
+        before = _known(draft, proposal)
+        isr = tuple(member.broker_id for member in proposal.isr)
+        _check_epochs(before, proposal)
+        if isr == before.isr and before.leader == broker_id:
+            return _as_it_is(before)
+        _check_isr(draft, before, broker_id, proposal)
+    except KafkaError as error:
+        return IsrAnswer(error.code)
+    agreed = before._replace(
+        isr=isr, partition_epoch=before.partition_epoch + 1, controller_epoch=draft.epoch
+    )
+    draft.write(name, agreed)
+    if (agreed.adding or agreed.removing) and reassignment.complete(draft, name):
+        after = draft.get(name)
+        if after is not None and after.leader != broker_id:
+            return IsrAnswer(NewLeaderElected.code)
+    return _as_it_is(agreed)
+
+
+def _known(draft: Draft, proposal: IsrProposal) -> PartitionImage:
+    topic_id = proposal.topic_id
+    if topic_id != _NO_TOPIC_ID and topic_id not in draft.image.topic_names:
+        raise UnknownTopicId
+    topic = draft.topic(proposal.topic_partition.topic)
+    partition = draft.get(proposal.topic_partition)
+    if topic is None or partition is None or partition.partition_epoch == NEVER_LED:
+        raise UnknownTopicOrPartition
+    if topic_id not in (_NO_TOPIC_ID, topic.topic_id):
+        raise UnknownTopicId
+    return partition
+
+
+def _check_epochs(before: PartitionImage, proposal: IsrProposal) -> None:
+    if (
+        proposal.partition_epoch > before.partition_epoch
+        or proposal.leader_epoch > before.leader_epoch
+    ):
+        raise NotController  # who says so knows more, so a newer controller has told it
+    if proposal.leader_epoch < before.leader_epoch:
+        raise FencedLeaderEpoch
+
+
+def _check_isr(draft: Draft, before: PartitionImage, broker_id: int, proposal: IsrProposal) -> None:
+    if proposal.partition_epoch < before.partition_epoch:
+        raise InvalidUpdateVersion
+    isr = [member.broker_id for member in proposal.isr]
+    if (
+        before.leader != broker_id
+        or broker_id not in isr
+        or len(set(isr)) < len(isr)
+        or not set(isr).issubset(before.replicas)
+    ):
+        raise InvalidRequest
+    if not all(_is_eligible(draft, before, member) for member in proposal.isr):
+        raise IneligibleReplica
+
+
+def _is_eligible(draft: Draft, before: PartitionImage, member: IsrMember) -> bool:
+    """Whether it lives in that registration; who is to join must not be about to go, either."""
+    broker = draft.brokers.get(member.broker_id)
+    if broker is None or member.broker_id in before.offline_replicas:
+        return False
+    if member.broker_epoch not in (_NOT_SAID, broker.epoch):
+        return False
+    return member.broker_id in before.isr or member.broker_id in draft.electable
+
+
+def _as_it_is(partition: PartitionImage) -> IsrAnswer:
+    return IsrAnswer(
+        NONE,
+        partition.leader,
+        partition.leader_epoch,
+        partition.isr,
+        partition.partition_epoch,
+    )

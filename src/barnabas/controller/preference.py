@@ -1,0 +1,97 @@
+"""Elections that somebody asks for (KIP-460), and the ones that bring leaders home by themselves.
+
+The first replica of a partition is its preferred leader: with all of those in place the load is as
+it was planned. A partition whose topic is being deleted, or that is being moved, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage
+from barnabas.controller.draft import Draft
+from barnabas.controller.election import prefer
+from barnabas.errors import (
+    ElectionNotNeeded,
+    EligibleLeadersNotAvailable,
+    KafkaError,
+    PreferredLeaderNotAvailable,
+    UnknownTopicOrPartition,
+)
+from barnabas.types import TopicPartition
+
+
+class _Home(NamedTuple):
+    """The partitions that prefer one broker: how many, and those that it does not lead."""
+
+    total: list[int]
+    away: list[TopicPartition]
+
+
+def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
+    """The first replica shall lead; the error where that is not possible or not needed."""
+    partition = draft.get(name)
+    if partition is None:
+        return UnknownTopicOrPartition(f"partition {name} does not exist")
+    if partition.leader == partition.replicas[0]:
+        return ElectionNotNeeded(f"partition {name} is led by its preferred replica")
+    elected = _preferred(draft, partition)
+    if elected is None:
+        return PreferredLeaderNotAvailable(
+            f"broker {partition.replicas[0]} is not alive, or not in sync for {name}"
+        )
+    draft.change(name, elected)
+    return None
+
+
+def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
+    """Somebody shall lead, one who is not in sync too; not where a live broker leads."""
+    partition = draft.get(name)
+    if partition is None:
+        return UnknownTopicOrPartition(f"partition {name} does not exist")
+    if draft.has_leader(partition):
+        return ElectionNotNeeded(f"partition {name} has a leader")
+    if draft.lead(name, unclean=True):
+        return None
+    return EligibleLeadersNotAvailable(f"no replica of {name} lives")
+
+
+def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
+    """Bring leaders home to each broker that leads too few of the partitions that prefer it."""
+    for home in _homes(draft).values():
+        if 100 * len(home.away) <= max_imbalance_percent * len(home.total):
+            continue
+        for name in home.away:
+            partition = draft.get(name)
+            assert partition is not None
+            if partition.adding or partition.removing:
+                continue
+            elected = _preferred(draft, partition)
+            if elected is not None:
+                draft.change(name, elected)
+
+
+def all_partitions(draft: Draft) -> Iterable[TopicPartition]:
+    """Each of every topic that is to stay."""
+    for topic in draft.topics():
+        for number in topic.partitions:
+            yield TopicPartition(topic.name, number)
+
+
+def _homes(draft: Draft) -> dict[int, _Home]:
+    homes: dict[int, _Home] = {}
+    for topic in draft.topics():
+        for number, partition in topic.partitions.items():
+            preferred = partition.replicas[0]
+            home = homes.setdefault(preferred, _Home([], []))
+            home.total.append(number)
+            if partition.leader != preferred:
+                home.away.append(TopicPartition(topic.name, number))
+    return homes
+
+
+def _preferred(draft: Draft, partition: PartitionImage) -> PartitionImage | None:
+    if partition.partition_epoch == NEVER_LED or partition.leader == NO_LEADER:
+        return None  # if the first replica could lead by the ISR, it would
+    return prefer(partition, draft.electable, draft.epoch)

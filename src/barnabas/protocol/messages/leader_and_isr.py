@@ -1,0 +1,70 @@
+"""LeaderAndIsr (key 4): the controller has a broker lead or follow partitions.
+
+Version 1 says which are new, 2 groups them by topic and says for which registration of the broker
+it is meant (KIP-380), 3 tells of reassignments (KIP-455), 4 is flexible, 5 has topic ids (KIP-516),
+6 says which recover from an unclean election (KIP-704), 7 whether the controller is of KRaft.
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.wire import BOOLEAN, INT8, INT16, INT32, INT64, STRING, UUID, Array
+
+
+class LeaderAndIsrPartitionState(Message):
+    topic_name: str = field(STRING, versions="0-1", ignorable=True)
+    partition_index: int = field(INT32)
+    controller_epoch: int = field(INT32)
+    leader: int = field(INT32)
+    leader_epoch: int = field(INT32)
+    isr: list[int] = field(Array(INT32))
+    partition_epoch: int = field(INT32)
+    replicas: list[int] = field(Array(INT32))
+    adding_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
+    removing_replicas: list[int] = field(Array(INT32), versions="3+", ignorable=True)
+    is_new: bool = field(BOOLEAN, versions="1+", ignorable=True)
+    leader_recovery_state: int = field(INT8, versions="6+", ignorable=True)  # 1: recovering
+
+
+class LeaderAndIsrTopicState(Message):
+    topic_name: str = field(STRING)
+    topic_id: bytes = field(UUID, versions="5+", ignorable=True)
+    partition_states: list[LeaderAndIsrPartitionState] = field(Array(LeaderAndIsrPartitionState))
+
+
+class LeaderAndIsrLiveLeader(Message):
+    broker_id: int = field(INT32)
+    host_name: str = field(STRING)
+    port: int = field(INT32)
+
+
+class LeaderAndIsrRequest(Message, flexible="4+"):
+    controller_id: int = field(INT32)
+    is_kraft_controller: bool = field(BOOLEAN, versions="7+")
+    controller_epoch: int = field(INT32)
+    broker_epoch: int = field(INT64, versions="2+", ignorable=True, default=-1)
+    type: int = field(INT8, versions="5+")  # 1: some of the partitions, 2: all that there are
+    ungrouped_partition_states: list[LeaderAndIsrPartitionState] = field(
+        Array(LeaderAndIsrPartitionState), versions="0-1"
+    )
+    topic_states: list[LeaderAndIsrTopicState] = field(Array(LeaderAndIsrTopicState), versions="2+")
+    live_leaders: list[LeaderAndIsrLiveLeader] = field(Array(LeaderAndIsrLiveLeader))
+
+
+class LeaderAndIsrPartitionError(Message):
+    topic_name: str = field(STRING, versions="0-4", ignorable=True)
+    partition_index: int = field(INT32)
+    error_code: int = field(INT16)
+
+
+class LeaderAndIsrTopicError(Message):
+    topic_id: bytes = field(UUID)
+    partition_errors: list[LeaderAndIsrPartitionError] = field(Array(LeaderAndIsrPartitionError))
+
+
+class LeaderAndIsrResponse(Message, flexible="4+"):
+    error_code: int = field(INT16)
+    partition_errors: list[LeaderAndIsrPartitionError] = field(
+        Array(LeaderAndIsrPartitionError), versions="0-4"
+    )
+    topics: list[LeaderAndIsrTopicError] = field(Array(LeaderAndIsrTopicError), versions="5+")

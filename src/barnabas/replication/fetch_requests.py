@@ -1,0 +1,267 @@
+"""Fetch sessions (KIP-227), the asking side: what a follower has told its leader, and tells next.
+
+    full           id of the last session or 0, epoch 0     every partition
+    incremental    id n, epoch 1, 2, ...                    those that moved, came or went
+
+Invariant: a partition that is neither `changed` nor `gone` is asked for by the leader's session as
+it is wanted here. So a request names what moved since the one before, and none of a thousand
+partitions that are idle. Whatever goes wrong with a session, the next request is a full one. The
+broker's side of the same is `fetch_session`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.errors import NONE, FetchSessionIdNotFound, error_for_code
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+from barnabas.replication.fetch_session import NO_SESSION, next_epoch
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.replication.follower import FetchFrom
+
+_FULL = 0  # the epoch that begins a session
+_TOPIC_IDS = 13  # the first version that names topics by their ids (KIP-516)
+_REPLICA_STATE = 15  # the first one that tells the follower's broker epoch (KIP-903)
+NO_TOPIC_ID = bytes(16)
+
+
+class Limits(NamedTuple):
+    """How long the leader may wait for how much, and how much it may send."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partition_max_bytes: int
+
+
+class Asker(NamedTuple):
+    """The broker that asks: in which registration, and in which version at most."""
+
+    broker_id: int
+    broker_epoch: int
+    version: int
+
+
+class Answered(NamedTuple):
+    """One partition of an answer, and what it answers."""
+
+    topic_partition: TopicPartition
+    sent: FetchFrom
+    data: PartitionData
+
+
+class _Asked:
+    """A partition that is wanted."""
+
+    __slots__ = ("name", "sent", "start", "topic_id", "wanted")
+
+    def __init__(self, name: TopicPartition, topic_id: bytes, max_bytes: int) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.start: FetchFrom | None = None
+        self.sent: FetchFrom | None = None  # what the leader was told last; None: nothing yet
+        # One for life: it is encoded as soon as a request with it was made.
+        self.wanted = FetchPartition(partition=name.partition, partition_max_bytes=max_bytes)
+
+    def move(self, start: FetchFrom) -> None:
+        self.start = start
+        wanted = self.wanted
+        wanted.fetch_offset = start.offset
+        wanted.last_fetched_epoch = start.last_fetched_epoch
+        wanted.current_leader_epoch = start.leader_epoch
+        wanted.log_start_offset = start.log_start_offset
+
+
+class FetchRequests:
+    """What one fetcher wants of one leader. One request at a time is on its way."""
+
+    __slots__ = (
+        "_asked",
+        "_by_topic",
+        "_changed",
+        "_epoch",
+        "_gone",
+        "_limits",
+        "_sent_epoch",
+        "_session_id",
+        "_uses_topic_ids",
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._asked: dict[TopicPartition, _Asked] = {}
+        self._by_topic: dict[str | bytes, dict[int, _Asked]] = {}  # by name or id, as requests have
+        self._changed: dict[_Asked, None] = {}
+        self._gone: dict[TopicPartition, bytes] = {}  # with the topic's id
+        self._session_id = NO_SESSION
+        self._epoch = _FULL  # of the next request
+        self._sent_epoch = _FULL  # of the one that is on its way
+        self._uses_topic_ids = True
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def limit(self, limits: Limits) -> None:
+        """Other limits from now on."""
+        if limits.partition_max_bytes != self._limits.partition_max_bytes:
+            for asked in self._asked.values():
+                asked.wanted.partition_max_bytes = limits.partition_max_bytes
+            self.begin_anew()
+        self._limits = limits
+
+    # --- what is wanted --------------------------------------------------------------------------
+
+    def want(self, name: TopicPartition, topic_id: bytes, start: FetchFrom) -> None:
+        """Ask for the partition from there on."""
+        asked = self._asked.get(name)
+        if asked is not None and asked.topic_id != topic_id:
+            self.forget(name)
+            asked = None
+        if asked is None:
+            if name in self._gone:
+                # The leader's session would take it for the one that it has, and say nothing of
+                # bounds that it has told; whoever comes back may have forgotten them.
+                self.begin_anew()
+            asked = _Asked(name, topic_id, self._limits.partition_max_bytes)
+            self._asked[name] = asked
+            self._file(asked)
+        elif asked.start == start:
+            return
+        asked.move(start)
+        self._changed[asked] = None
+
+    def forget(self, name: TopicPartition) -> None:
+        """Ask for it no longer; what is said of it from now on is about nothing."""
+        asked = self._asked.pop(name, None)
+        if asked is None:
+            return
+        self._changed.pop(asked, None)
+        key = self._key(asked)
+        partitions = self._by_topic[key]
+        del partitions[name.partition]
+        if not partitions:
+            del self._by_topic[key]
+        if asked.sent is not None:
+            self._gone[name] = asked.topic_id
+
+    def begin_anew(self) -> None:
+        """The session is lost, or of no use: the next request is a full one."""
+        self._epoch = _FULL
+
+    def _key(self, asked: _Asked) -> str | bytes:
+        return asked.topic_id if self._uses_topic_ids else asked.name.topic
+
+    def _file(self, asked: _Asked) -> None:
+        self._by_topic.setdefault(self._key(asked), {})[asked.name.partition] = asked
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    def next(self, asker: Asker) -> tuple[FetchRequest, int]:
+        """The next request, and the version in which it is to be sent: encode it at once."""
+        version = self._version(asker.version)
+        limits = self._limits
+        request = FetchRequest(
+            max_wait_ms=limits.max_wait_ms,
+            min_bytes=limits.min_bytes,
+            max_bytes=limits.max_bytes,
+            session_id=self._session_id,
+            session_epoch=self._epoch,
+        )
+        if version >= _REPLICA_STATE:
+            request.replica_state = ReplicaState(
+                replica_id=asker.broker_id, replica_epoch=asker.broker_epoch
+            )
+        else:
+            request.replica_id = asker.broker_id
+        if self._epoch == _FULL:
+            request.topics = _topics(self._asked.values())
+        else:
+            if self._changed:
+                request.topics = _topics(self._changed)
+            if self._gone:
+                request.forgotten_topics_data = self._forgotten()
+        self._changed.clear()
+        self._gone.clear()
+        self._sent_epoch = self._epoch
+        self._epoch = next_epoch(self._epoch)
+        return request, version
+
+    def _version(self, highest: int) -> int:
+        """Below that of topic ids as long as a partition has none."""
+        uses_topic_ids = highest >= _TOPIC_IDS
+        if uses_topic_ids and NO_TOPIC_ID in self._by_topic:
+            uses_topic_ids = False
+        elif uses_topic_ids and not self._uses_topic_ids:
+            uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._asked.values())
+        if uses_topic_ids != self._uses_topic_ids:
+            self._uses_topic_ids = uses_topic_ids
+            self._by_topic = {}
+            for asked in self._asked.values():
+                self._file(asked)
+            self.begin_anew()
+        return highest if uses_topic_ids else min(highest, _TOPIC_IDS - 1)
+
+    def _forgotten(self) -> list[ForgottenTopic]:
+        topics: dict[tuple[str, bytes], ForgottenTopic] = {}
+        for name, topic_id in self._gone.items():
+            topic = topics.get((name.topic, topic_id))
+            if topic is None:
+                topic = ForgottenTopic(topic=name.topic, topic_id=topic_id, partitions=[])
+                topics[name.topic, topic_id] = topic
+            topic.partitions.append(name.partition)
+        return list(topics.values())
+
+    # --- the answer ------------------------------------------------------------------------------
+
+    def answered(self, response: FetchResponse) -> Iterator[Answered]:
+        """What an answer says of the partitions that are still wanted.
+
+        Raises the KafkaError by which the leader refused the whole; a full request comes next.
+        """
+        if response.error_code != NONE:
+            error = error_for_code(response.error_code)
+            session_id = self._session_id
+            if error is FetchSessionIdNotFound:
+                self._session_id = NO_SESSION
+            self.begin_anew()
+            raise error(f"fetch session {session_id} was refused: {error.meaning}")
+        if self._sent_epoch == _FULL:
+            self._session_id = response.session_id
+        if response.session_id == NO_SESSION:  # the leader has no room for one
+            self._session_id = NO_SESSION
+            self.begin_anew()
+        return self._rows(response)
+
+    def _rows(self, response: FetchResponse) -> Iterator[Answered]:
+        for topic in response.responses:
+            partitions = self._by_topic.get(
+                topic.topic_id if self._uses_topic_ids else topic.topic, {}
+            )
+            for data in topic.partitions:
+                asked = partitions.get(data.partition_index)
+                if asked is not None and asked.sent is not None:
+                    yield Answered(asked.name, asked.sent, data)
+
+
+def _topics(wanted: Iterable[_Asked]) -> list[FetchTopic]:
+    """By topic; what is told now is what answers are about."""
+    topics: dict[tuple[str, bytes], FetchTopic] = {}
+    for asked in wanted:
+        asked.sent = asked.start
+        key = (asked.name.topic, asked.topic_id)
+        topic = topics.get(key)
+        if topic is None:
+            topic = topics[key] = FetchTopic(topic=key[0], topic_id=key[1], partitions=[])
+        topic.partitions.append(asked.wanted)
+    return list(topics.values())

@@ -1,0 +1,225 @@
+"""A follower's side of one partition: where to fetch from, and what an answer asks for (RE-10).
+
+The log that is behind is aligned with the leader's by epochs, never by the high watermark
+(KIP-101, 279, 320, 595). Each fetch says in which epoch the follower's last record was written; a
+leader whose log knows better answers with a diverging epoch, and the follower cuts its own:
+
+    leader      epochs 0 [0..3) 2 [3..9)          follower    epochs 0 [0..3) 1 [3..5)
+    fetch from 5, last epoch 1     ->     diverging: epoch 0 ends at 3
+    cut to 3, fetch from 3, last epoch 0     ->     records from 3 on
+
+Invariants: an answer counts in the leader epoch and at the log end that it was asked in, or not at
+all; nothing is appended in an epoch before the leader has found the follower's end in its own log;
+the offset of a fetch is an acknowledgement of everything below it. A step must be carried out
+before anything else is awaited, or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from barnabas.errors import OffsetOutOfRange
+from barnabas.replication.partition import NO_EPOCH, Advance, Partition
+
+UNKNOWN_OFFSET = -1
+
+
+class EpochEnd(NamedTuple):
+    """A leader epoch, and the offset after its last record."""
+
+    epoch: int
+    end_offset: int
+
+
+class OwnLog(Protocol):
+    """What has to be known of the follower's log. Its epochs rise with the offsets."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def latest_epoch(self) -> int: ...
+
+    def epoch_end_offset(self, epoch: int, /) -> tuple[int, int]:
+        """The largest known epoch up to the asked one, and where it ends; (-1, -1)."""
+        ...
+
+
+class FetchFrom(NamedTuple):
+    """What a fetch says."""
+
+    offset: int
+    last_fetched_epoch: int
+    leader_epoch: int
+    log_start_offset: int
+
+
+class Fetched(NamedTuple):
+    """What a leader answers, without the records."""
+
+    error_code: int
+    high_watermark: int
+    log_start_offset: int
+    diverging: EpochEnd | None
+    size_bytes: int
+
+
+class Append(NamedTuple):
+    """Append the records, if there are any, and then call `appended`."""
+
+
+class Truncate(NamedTuple):
+    """Forget all records from this offset on, and every epoch that begins there or later.
+
+    At the end of the log too: an epoch may begin there that its leader wrote nothing in.
+    """
+
+    offset: int
+    lost_committed: int = 0
+    """So many offsets below the own high watermark go too: the election was an unclean one."""
+
+
+class StartAt(NamedTuple):
+    """Forget all records and all epochs, and begin at this offset."""
+
+    offset: int
+    lost_committed: int = 0
+
+
+class AskBounds(NamedTuple):
+    """Ask the leader for its earliest and its latest offset, and call `bounds`."""
+
+
+class Wait(NamedTuple):
+    """Fetch again after so long."""
+
+    ms: int
+
+
+class Ignore(NamedTuple):
+    """The answer is of another epoch, or of another log than there is by now."""
+
+
+Step = Append | Truncate | StartAt | AskBounds | Wait | Ignore
+"""Told apart by their types alone: as tuples `Append()` equals `Ignore()`, and both are false."""
+
+
+class Aligned(NamedTuple):
+    """Where to cut; the leader has to be asked once more unless that is final."""
+
+    offset: int
+    is_final: bool
+
+
+def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Aligned:
+    """Up to where the logs can be the same, if the leader's log has this end of this epoch.
+
+    `leaders` is the diverging epoch of a fetch, or what OffsetForLeaderEpoch answers to the latest
+    epoch of this log, which is what followers below inter.broker.protocol.version 2.7 ask.
+    """
+    end = log.log_end_offset
+    if leaders.end_offset == UNKNOWN_OFFSET:
+        return Aligned(min(high_watermark, end), is_final=True)  # a leader that knows no epochs
+    if leaders.epoch == NO_EPOCH:
+        return Aligned(min(leaders.end_offset, end), is_final=True)  # or does not name them
+    epoch, own_end = log.epoch_end_offset(leaders.epoch)
+    if own_end == UNKNOWN_OFFSET:
+        return Aligned(min(leaders.end_offset, end), is_final=True)
+    if epoch != leaders.epoch:
+        # The leader has an epoch that is not here: only what was before it can be the same, and
+        # the leader must say whether that is (KIP-279).
+        return Aligned(min(own_end, end), is_final=False)
+    return Aligned(min(own_end, leaders.end_offset, end), is_final=True)
+
+
+class Follower:
+    """One partition that this broker follows."""
+
+    __slots__ = ("_asked", "_backoff_ms", "_counted_epoch", "_diverged", "_log", "partition")
+
+    def __init__(self, partition: Partition, log: OwnLog, *, backoff_ms: int = 1_000) -> None:
+        self.partition = partition
+        self._log = log
+        self._backoff_ms = backoff_ms
+        self._counted_epoch = NO_EPOCH
+        self._diverged: FetchFrom | None = None
+        self._asked: FetchFrom | None = None
+
+    def fetch_from(self) -> FetchFrom:
+        """What to ask the leader for now; everything below the offset must have been written."""
+        log, partition = self._log, self.partition
+        end = log.log_end_offset
+        if end < partition.high_watermark:
+            partition.truncated(end)  # a cut inside of a batch took all of the batch
+        epoch = log.latest_epoch
+        if epoch == NO_EPOCH:
+            # Records of a format that has no epochs cannot be aligned: what is committed stays.
+            end = max(log.log_start_offset, min(end, partition.high_watermark))
+        return FetchFrom(end, epoch, partition.leader_epoch, log.log_start_offset)
+
+    def answered(self, sent: FetchFrom, got: Fetched) -> Step:
+        """What to do about the leader's answer."""
+        self._counted_epoch = NO_EPOCH
+        if not self._is_current(sent):
+            return Ignore()
+        if got.error_code == OffsetOutOfRange.code:
+            self._asked = sent
+            return AskBounds()
+        if got.error_code:
+            return Wait(self._backoff_ms)
+        if got.diverging is not None:
+            return self._align(sent, got.diverging)
+        if self._log.log_end_offset > sent.offset:
+            return self._cut(sent.offset)
+        self._counted_epoch = sent.leader_epoch
+        return Append()
+
+    def appended(self, got: Fetched) -> list[Advance]:
+        """What `answered` asked to append is in the log, which may have been nothing (RE-6).
+
+        The shell then raises the log's start to the leader's, if that is below the watermark.
+        """
+        partition = self.partition
+        if partition.is_leader or self._counted_epoch != partition.leader_epoch:
+            return []  # something else was decided while the records were written
+        return partition.followed(self._log.log_end_offset, got.high_watermark)
+
+    def bounds(self, earliest: int, latest: int) -> Step:
+        """Where the leader's log begins and ends, which `AskBounds` asked for."""
+        asked, self._asked = self._asked, None
+        if asked is None or not self._is_current(asked):
+            return Ignore()
+        end = self._log.log_end_offset
+        if latest < end:
+            return self._cut(latest)
+        if earliest > end:
+            # The leader has deleted what would come next here.
+            self.partition.started_at(earliest)
+            return StartAt(earliest)
+        return Wait(self._backoff_ms)  # it is in range after all, by now
+
+    def _is_current(self, sent: FetchFrom) -> bool:
+        if self.partition.is_leader or sent.leader_epoch != self.partition.leader_epoch:
+            return False
+        now = self.fetch_from()
+        return (sent.offset, sent.last_fetched_epoch) == (now.offset, now.last_fetched_epoch)
+
+    def _align(self, sent: FetchFrom, leaders: EpochEnd) -> Step:
+        if sent == self._diverged:
+            # The cut that this asked for has changed nothing: no leader is asked in a tight loop.
+            self._diverged = None
+            return Wait(self._backoff_ms)
+        self._diverged = sent
+        return self._cut(aligned_offset(self._log, leaders, self.partition.high_watermark).offset)
+
+    def _cut(self, offset: int) -> Truncate | StartAt:
+        partition = self.partition
+        lost = max(0, partition.high_watermark - offset)
+        if offset < self._log.log_start_offset:
+            partition.started_at(offset)
+            return StartAt(offset, lost)
+        partition.truncated(offset)
+        return Truncate(offset, lost)

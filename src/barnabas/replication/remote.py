@@ -1,0 +1,48 @@
+"""What a leader knows of another replica: from its fetches alone, in this leader epoch alone.
+
+Being in sync is measured in time, never in records: under a steady stream of appends no fetch ever
+finds itself at the very end, and one that reaches the end of its fetch before keeps up (RE-8).
+"""
+
+from __future__ import annotations
+
+UNKNOWN_OFFSET = -1
+UNKNOWN_EPOCH = -1
+NEVER_MS = -(1 << 62)
+
+
+class Remote:
+    """One follower, as its leader sees it."""
+
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_at_ms",
+        "fetched_at_ms",
+        "leader_end_at_fetch",
+        "log_end_offset",
+        "log_start_offset",
+    )
+
+    def __init__(self, caught_up_at_ms: int = NEVER_MS) -> None:
+        """Who is in sync when the epoch begins has from then on the time that a lag may take."""
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.log_start_offset = UNKNOWN_OFFSET
+        self.broker_epoch = UNKNOWN_EPOCH
+        self.caught_up_at_ms = caught_up_at_ms
+        """When it last had all that the leader had."""
+        self.fetched_at_ms = NEVER_MS
+        self.leader_end_at_fetch = UNKNOWN_OFFSET
+
+    def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
+        """It asks for `offset`, so it has everything below."""
+        if offset >= leader_end:
+            self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
+        elif offset >= self.leader_end_at_fetch:
+            self.caught_up_at_ms = max(self.caught_up_at_ms, self.fetched_at_ms)
+        self.log_end_offset = offset
+        self.leader_end_at_fetch = leader_end
+        self.fetched_at_ms = now_ms
+
+    def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
+        """It has everything, or had it not too long ago."""
+        return self.log_end_offset >= leader_end or now_ms - self.caught_up_at_ms <= lag_time_max_ms

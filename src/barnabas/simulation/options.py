@@ -1,0 +1,113 @@
+"""What a run is made of: drawn from the seed (a swarm), and small enough to be said in one line."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+# What can go wrong, and how often beside the others when all kinds are in the mix.
+FAULTS = (
+    "kill",
+    "bounce",
+    "power",
+    "power bounce",
+    "power all",
+    "pause",
+    "cut",
+    "isolate",
+    "store cut",
+    "expire",
+    "reset",
+    "slow",
+    "stop",
+    "flaky store",
+    "preferred",
+    "reassign",
+    "unclean",
+    "delete records",
+)
+_ALWAYS = ("kill", "power", "pause", "isolate")
+
+
+class Fault(NamedTuple):
+    """Something that happens to the cluster at a time, and for how long; `first` and `second` are
+    brokers, where it is about any."""
+
+    at_ms: int
+    kind: str
+    first: int
+    second: int
+    for_ms: int
+
+
+class Options(NamedTuple):
+    """One run."""
+
+    seed: int
+    brokers: int = 3
+    topics: int = 1
+    partitions: int = 1
+    replication_factor: int = 3
+    min_insync_replicas: int = 2
+    is_unclean_allowed: bool = False
+    lag_time_max_ms: int = 1500
+    session_timeout_ms: int = 1500
+    flush_interval_ms: int = 2000
+    producers: int = 3
+    consumers: int = 1
+    pause_between_writes_ms: int = 60
+    faults_end_at_ms: int = 20_000
+    faults: tuple[Fault, ...] = ()
+
+    def text(self) -> str:
+        """All but the faults."""
+        return (
+            f"{self.brokers} brokers, {self.topics} x {self.partitions} partitions, "
+            f"RF {self.replication_factor}, min ISR {self.min_insync_replicas}, unclean election "
+            f"{'allowed' if self.is_unclean_allowed else 'refused'}, {self.producers} producers"
+        )
+
+
+def draw(seed: int) -> Options:
+    """The options of a seed; the run itself has dice of its own."""
+    random = Random(f"options {seed}")
+    brokers = random.choice((3, 3, 3, 4, 5))
+    replication_factor = random.choice((3, 3, 3, 3, 2, 2, 1))
+    kinds = [kind for kind in FAULTS if kind in _ALWAYS or random.random() < 0.5]
+    is_unclean_allowed = random.random() < 0.15
+    if not is_unclean_allowed and "unclean" in kinds:
+        kinds.remove("unclean")
+    end_ms = random.choice((15_000, 20_000, 25_000))
+    return Options(
+        seed,
+        brokers,
+        topics=random.choice((1, 1, 2)),
+        partitions=random.choice((1, 1, 2)),
+        replication_factor=replication_factor,
+        min_insync_replicas=random.choice((1, 2, 2)) if replication_factor > 1 else 1,
+        is_unclean_allowed=is_unclean_allowed,
+        lag_time_max_ms=random.choice((800, 1500, 3000)),
+        session_timeout_ms=random.choice((700, 1500, 2500)),
+        flush_interval_ms=random.choice((300, 2000, 100_000)),
+        producers=random.choice((2, 3, 4)),
+        consumers=random.choice((1, 2)),
+        pause_between_writes_ms=random.choice((30, 60, 90)),
+        faults_end_at_ms=end_ms,
+        faults=_draw_faults(random, brokers, kinds, end_ms),
+    )
+
+
+def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) -> tuple[Fault, ...]:
+    gap_ms = random.choice((600, 1200, 2000))
+    faults: list[Fault] = []
+    at_ms = 1000
+    while True:
+        # Faults come in flurries: most of what goes wrong needs two things at nearly one time.
+        at_ms += (
+            int(random.expovariate(1 / gap_ms)) if random.random() < 0.6 else random.randint(0, 60)
+        )
+        if at_ms >= end_ms:
+            return tuple(faults)
+        first, second = random.sample(range(1, brokers + 1), 2)
+        for_ms = int(random.choice((50, 400, 1500, 4000)) * (0.5 + random.random()))
+        faults.append(Fault(at_ms, random.choice(kinds), first, second, for_ms))

@@ -1,0 +1,347 @@
+"""One life of a simulated broker: from its start to its crash; its disk outlives it.
+
+It hosts the real machines and is their shell, as small as it can be: it registers, follows the
+controller's word, serves and fetches, and sends its leaders' ISR proposals to the controller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.cluster import layout
+from barnabas.cluster.control import (
+    ControlRequest,
+    IsrAnswer,
+    IsrProposal,
+    LeaderAndIsr,
+    PartitionState,
+    UpdateMetadata,
+)
+from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
+from barnabas.cluster.store import Create, MetadataError, SessionState, Set
+from barnabas.errors import (
+    KafkaError,
+    NotLeaderOrFollower,
+    StaleBrokerEpoch,
+    StaleControllerEpoch,
+    UnknownTopicOrPartition,
+)
+from barnabas.replication.follower import Fetched
+from barnabas.simulation.controller_pump import ControllerPump
+from barnabas.simulation.disk import Disk
+from barnabas.simulation.following import Fetchers
+from barnabas.simulation.hosted import Hosted, Parked
+from barnabas.simulation.metadata import Session
+from barnabas.simulation.network import Reply
+from barnabas.simulation.wire import (
+    AskEnd,
+    AskLatest,
+    AskMetadata,
+    Bounds,
+    Control,
+    ControlAnswer,
+    EndAnswer,
+    Fetch,
+    FetchAnswer,
+    FetchedPart,
+    Metadata,
+    Produce,
+    Produced,
+    ProposeToController,
+    Read,
+    ReadAnswer,
+    Request,
+    WishShutdown,
+)
+from barnabas.simulation.world import Life
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.simulation.cluster import Cluster
+
+_RETRY_MS = 80
+_CALL_TIMEOUT_MS = 1200
+_CHECKPOINT_EVERY_TICKS = 3
+_SHUTDOWN_TRIES = 3
+
+
+class SimBroker:
+    """A broker process."""
+
+    __slots__ = (
+        "_early",
+        "_ticks",
+        "_untold",
+        "broker_id",
+        "cluster",
+        "controller_epoch",
+        "disk",
+        "epoch",
+        "fetchers",
+        "hosted",
+        "image",
+        "life",
+        "live",
+        "pump",
+        "session",
+    )
+
+    def __init__(self, cluster: Cluster, broker_id: int, disk: Disk) -> None:
+        self.cluster = cluster
+        self.broker_id = broker_id
+        self.disk = disk
+        self.life = Life()
+        self.epoch = -1  # of its registration
+        self.controller_epoch = 0
+        self.image = ClusterImage.empty()
+        self.live: dict[int, int] = {}
+        self.hosted: dict[TopicPartition, Hosted] = {}
+        self.session = Session(cluster.ensemble, self.life, cluster.options.session_timeout_ms)
+        self.session.on_session(self._session_changed)
+        self.pump = ControllerPump(self)
+        self.fetchers = Fetchers(self)
+        self._ticks = 0
+        self._early: list[tuple[Control, Reply]] = []  # what came before it knew its own epoch
+        # Partitions of which no controller has said since this start who leads them.
+        self._untold = dict.fromkeys(disk.logs)
+
+    @property
+    def now_ms(self) -> int:
+        return self.cluster.world.now_ms
+
+    def start(self) -> None:
+        self.cluster.world.start(self.life, self._begin())
+
+    async def _begin(self) -> None:
+        await self._register()
+        self.pump.start()
+        self._tick()
+
+    async def _register(self) -> None:
+        """Announce itself; while an older session still has the place, it waits."""
+        path = layout.broker_path(self.broker_id)
+        endpoint = Endpoint("PLAINTEXT", "sim", 9000 + self.broker_id, "PLAINTEXT")
+        image = BrokerImage(
+            self.broker_id, (endpoint,), None, -1, may_have_lost=self.disk.may_have_lost
+        )
+        data = layout.encode_broker(image, self.now_ms)
+        while True:
+            try:
+                node = await self.session.read(path)
+                if node is not None and node.owner == self.session.session_id:
+                    break
+                if node is None:
+                    await self.session.commit([Create(path, ephemeral=True), Set(path, data, 0)])
+                    continue
+            except MetadataError:
+                pass  # whatever it was: look again
+            await self.cluster.world.sleep(self.life, _RETRY_MS)
+        self.epoch = node.czxid
+        for hosted in self.hosted.values():
+            hosted.partition.broker_epoch = self.epoch
+        self.cluster.checks.registered(self)
+        early, self._early = self._early, []
+        for request, reply in early:
+            reply(self._control(request))
+
+    def _session_changed(self, state: SessionState) -> None:
+        assert state is SessionState.EXPIRED, state
+        self.cluster.world.tell("broker {} learns that its session is over", self.broker_id)
+        self.pump.session_expired()
+        self.cluster.world.start(self.life, self._register())
+
+    def _tick(self) -> None:
+        """Housekeeping: the ISR by time, what producers wait for, checkpoints, write-back."""
+        options, world = self.cluster.options, self.cluster.world
+        self._ticks += 1
+        if not self._untold:
+            self.disk.may_have_lost = False
+        for hosted in tuple(self.hosted.values()):
+            hosted.expire()
+        if self._ticks % _CHECKPOINT_EVERY_TICKS == 0:
+            self.checkpoint()
+        tick_ms = options.lag_time_max_ms // 2
+        if world.chance(tick_ms / options.flush_interval_ms):
+            self.flush()
+        world.at(tick_ms, self.life, self._tick)
+
+    def checkpoint(self) -> None:
+        for name, hosted in self.hosted.items():
+            self.disk.high_watermarks[name] = hosted.partition.high_watermark
+
+    def flush(self) -> None:
+        for log in self.disk.logs.values():
+            log.flushed = log.log_end_offset
+
+    # --- what it is asked ------------------------------------------------------------------------
+
+    def receive(self, request: Request, reply: Reply) -> None:
+        if isinstance(request, Fetch):
+            self._fetch(request, reply)
+        elif isinstance(request, Produce):
+            self._produce(request, reply)
+        elif isinstance(request, Read):
+            hosted = self._hosted(request.topic_partition, request.topic_id)
+            code = UnknownTopicOrPartition.code
+            reply(ReadAnswer(code) if hosted is None else hosted.read(request))
+        elif isinstance(request, AskMetadata):
+            reply(Metadata(self.image))
+        elif isinstance(request, Control):
+            if self.epoch < 0:
+                self._early.append((request, reply))  # for this life or for the one before?
+            else:
+                reply(self._control(request))
+        elif isinstance(request, ProposeToController):
+            self.pump.proposed(request, reply)
+        elif isinstance(request, AskLatest):
+            hosted = self._hosted(request.topic_partition, request.topic_id)
+            code = UnknownTopicOrPartition.code
+            reply(Bounds(code) if hosted is None else hosted.bounds(request))
+        elif isinstance(request, AskEnd):
+            reply(self.end(request))
+        else:
+            assert isinstance(request, WishShutdown)
+            self.pump.shutdown_wished(request, reply)
+
+    def _hosted(self, name: TopicPartition, topic_id: bytes) -> Hosted | None:
+        hosted = self.hosted.get(name)
+        return hosted if hosted is not None and hosted.log.topic_id == topic_id else None
+
+    def _produce(self, request: Produce, reply: Reply) -> None:
+        hosted = self._hosted(request.topic_partition, request.topic_id)
+        if hosted is not None:
+            hosted.produce(request, reply)
+        else:
+            reply(Produced(NotLeaderOrFollower.code))
+
+    def _fetch(self, request: Fetch, reply: Reply) -> None:
+        answer = self.fetch_answer(request, is_first=True)
+        if any(part.entries or part.got.error_code or part.got.diverging for part in answer.parts):
+            reply(answer)
+            return
+        parked = Parked(self, request, reply)
+        for wanted in request.wanted:
+            self.hosted[wanted.topic_partition].parked.append(parked)
+        self.cluster.world.at(request.max_wait_ms, self.life, parked.answer)
+
+    def end(self, request: AskEnd) -> EndAnswer:
+        """Only who knows that nobody leads may say it: an older leader's log still grows."""
+        hosted = self._hosted(request.topic_partition, request.topic_id)
+        if hosted is None:
+            return EndAnswer(UnknownTopicOrPartition.code)
+        try:
+            hosted.partition.check_leader_epoch(request.leader_epoch)
+        except KafkaError as error:
+            return EndAnswer(error.code)
+        return EndAnswer(0, hosted.end(), self.epoch)
+
+    def fetch_answer(self, request: Fetch, *, is_first: bool) -> FetchAnswer:
+        parts = []
+        for wanted in request.wanted:
+            hosted = self._hosted(wanted.topic_partition, wanted.topic_id)
+            if hosted is None:
+                got = Fetched(UnknownTopicOrPartition.code, -1, -1, None, 0)
+                parts.append(FetchedPart(got))
+            else:
+                parts.append(hosted.fetched(request, wanted, is_first=is_first))
+        return FetchAnswer(tuple(parts))
+
+    # --- the controller's word -------------------------------------------------------------------
+
+    def _control(self, request: Control) -> ControlAnswer:
+        if -1 < request.broker_epoch < self.epoch:
+            return ControlAnswer(StaleBrokerEpoch.code)
+        return self.carry_out(request.request)
+
+    def carry_out(self, request: ControlRequest) -> ControlAnswer:
+        if request.controller_epoch < self.controller_epoch:
+            return ControlAnswer(StaleControllerEpoch.code)
+        self.controller_epoch = request.controller_epoch
+        if isinstance(request, UpdateMetadata):
+            self.image = self.image.apply(request)
+            self.live.clear()
+            self.live.update({each.broker_id: each.epoch for each in self.image.brokers.values()})
+        elif isinstance(request, LeaderAndIsr):
+            for state in request.partitions:
+                self._lead_or_follow(state)
+        else:
+            for name in request.partitions:
+                hosted = self.hosted.pop(name, None)
+                self._untold.pop(name, None)
+                if hosted is not None:
+                    hosted.leader = -1
+                    hosted.stopped()
+                    self.cluster.checks.closed(hosted)
+                if request.delete and self.disk.logs.pop(name, None) is not None:
+                    self.disk.high_watermarks.pop(name, None)
+        return ControlAnswer(0)
+
+    def _lead_or_follow(self, state: PartitionState) -> None:
+        name, partition = state.topic_partition, state.partition
+        if partition.leader >= 0:
+            # Whoever decided this knew that this broker may have lost records. Before, a start
+            # after the next crash must say so again, though that one lost nothing more.
+            self._untold.pop(name, None)
+        hosted = self.hosted.get(name)
+        if hosted is None:
+            log = self.disk.logs.get(name)
+            if log is None:
+                log = self.disk.logs[name] = self.cluster.machines.log(state.topic_id)
+            min_isr = int(state.topic_config["min.insync.replicas"])
+            hosted = self.hosted[name] = Hosted(self, name, log, min_isr)
+        now = hosted.partition
+        is_newer = partition.leader_epoch > now.leader_epoch or (
+            partition.leader_epoch == now.leader_epoch
+            and partition.partition_epoch > now.partition_epoch
+        )
+        if not is_newer:
+            return
+        if partition.leader == self.broker_id:
+            hosted.lead(partition)
+        else:
+            hosted.follow(partition)
+            if partition.leader >= 0:
+                self.fetchers.follow(partition.leader)
+        if partition.leader >= 0:
+            hosted.log.has_lost = False
+
+    # --- what it asks the controller -------------------------------------------------------------
+
+    def propose(self, hosted: Hosted, proposal: IsrProposal) -> None:
+        self.cluster.world.start(self.life, self._propose(hosted, proposal))
+
+    async def _propose(self, hosted: Hosted, proposal: IsrProposal) -> None:
+        """Until it is answered, or the partition has gone on without it."""
+        world, network = self.cluster.world, self.cluster.network
+        while True:
+            request = ProposeToController(self.broker_id, self.epoch, proposal)
+            connection = network.connect(self.broker_id, self.life, self.image.controller_id)
+            answer: IsrAnswer | None = await connection.call(request, _CALL_TIMEOUT_MS)
+            if answer is not None and not answer.error_code:
+                break
+            await world.sleep(self.life, _RETRY_MS)
+            partition = hosted.partition
+            if not (partition.is_leader and partition.is_changing_isr):
+                return
+            if partition.leader_epoch != proposal.leader_epoch:
+                return
+            if answer is not None:
+                break
+        if self.hosted.get(hosted.name) is hosted:
+            hosted.isr_answered(proposal, answer)
+
+    async def leave(self) -> None:
+        """Controlled shutdown: the leaders move first, if there is a controller to move them."""
+        network, world = self.cluster.network, self.cluster.world
+        for _ in range(_SHUTDOWN_TRIES):
+            connection = network.connect(self.broker_id, self.life, self.image.controller_id)
+            answer = await connection.call(
+                WishShutdown(self.broker_id, self.epoch), _CALL_TIMEOUT_MS
+            )
+            if answer is not None and not answer.error_code and not answer.remaining:
+                break
+            await world.sleep(self.life, _RETRY_MS)
+        self.checkpoint()
+        self.flush()
+        await self.session.close()
+        self.cluster.ended(self)

@@ -1,0 +1,163 @@
+"""What simulated processes ask each other, as values; the answers are beside their questions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.cluster.control import ControlRequest, IsrAnswer, IsrProposal
+from barnabas.cluster.image import ClusterImage
+from barnabas.replication.follower import EpochEnd, Fetched, FetchFrom
+from barnabas.simulation.disk import Entry
+from barnabas.types import TopicPartition
+
+
+class Produce(NamedTuple):
+    """One record; `producer` -1 is one that is not idempotent. Answer: Produced."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    acks: int
+    producer: int
+    sequence: int
+    value: int
+
+
+class Produced(NamedTuple):
+    error_code: int
+    offset: int = -1
+
+
+class Read(NamedTuple):
+    """A consumer's fetch; `leader_epoch` is the one it knows. Answer: ReadAnswer."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    offset: int
+    leader_epoch: int
+
+
+class ReadAnswer(NamedTuple):
+    error_code: int
+    entries: tuple[Entry, ...] = ()
+    high_watermark: int = -1
+    log_start_offset: int = -1
+
+
+class AskLatest(NamedTuple):
+    """ListOffsets of the latest offset; with `bounds` of a follower. Answer: Bounds."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    leader_epoch: int
+    is_follower: bool = False
+
+
+class Bounds(NamedTuple):
+    error_code: int
+    earliest: int = -1
+    latest: int = -1
+    leader_epoch: int = -1
+
+
+class AskMetadata(NamedTuple):
+    """Answer: Metadata."""
+
+
+class Metadata(NamedTuple):
+    image: ClusterImage
+
+
+class Wanted(NamedTuple):
+    """One partition of a follower's fetch."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    sent: FetchFrom
+
+
+class Fetch(NamedTuple):
+    """A follower's. Answer: FetchAnswer, with a part for each that was wanted, in the order."""
+
+    replica: int
+    broker_epoch: int
+    wanted: tuple[Wanted, ...]
+    max_wait_ms: int
+
+
+class FetchedPart(NamedTuple):
+    got: Fetched
+    entries: tuple[Entry, ...] = ()
+
+
+class FetchAnswer(NamedTuple):
+    parts: tuple[FetchedPart, ...]
+
+
+class AskEnd(NamedTuple):
+    """Where a replica's log ends, from the time on when nobody leads. Answer: EndAnswer."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    leader_epoch: int
+
+
+class EndAnswer(NamedTuple):
+    error_code: int
+    end: EpochEnd | None = None
+    broker_epoch: int = -1
+
+
+class Control(NamedTuple):
+    """The controller's word. Answer: ControlAnswer."""
+
+    broker_epoch: int
+    request: ControlRequest
+
+
+class ControlAnswer(NamedTuple):
+    error_code: int
+    failed: tuple[TopicPartition, ...] = ()
+
+
+class ProposeToController(NamedTuple):
+    """AlterPartition with one partition. Answer: IsrAnswer."""
+
+    broker_id: int
+    broker_epoch: int
+    proposal: IsrProposal
+
+
+class WishShutdown(NamedTuple):
+    """ControlledShutdown. Answer: ShutdownAnswer."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+class ShutdownAnswer(NamedTuple):
+    error_code: int
+    remaining: int = 0
+
+
+Request = (
+    Produce
+    | Read
+    | AskLatest
+    | AskMetadata
+    | Fetch
+    | AskEnd
+    | Control
+    | ProposeToController
+    | WishShutdown
+)
+Answer = (
+    Produced
+    | ReadAnswer
+    | Bounds
+    | Metadata
+    | FetchAnswer
+    | EndAnswer
+    | ControlAnswer
+    | IsrAnswer
+    | ShutdownAnswer
+)

@@ -1,0 +1,23 @@
+"""What `recovery.open_log` finds in a partition's directory, and a log begins with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.storage.durability import Durable
+from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.producers import Producers
+from barnabas.storage.segment import Segment
+
+
+class Contents(NamedTuple):
+    """All that a log knows when it is opened."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: Producers
+    log_start_offset: int
+    log_end_offset: int
+    durable: Durable
+    snapshot_offset: int
+    topic_id: bytes | None

@@ -1,0 +1,65 @@
+"""What a follower may take over from its leader's log: whole batches, as they are there.
+
+The leader has decided on offsets, epochs, times and sequences, and admitted or refused; a follower
+asks only whether the bytes are whole and go on where its own log ends. Everything is checked before
+anything is appended. Offsets may leave a gap, where compaction took all of a batch's records and
+the batch with them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import (
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_ID,
+    BatchHeader,
+    iterate_batches,
+    verify_crc,
+)
+from barnabas.records.control import Marker, read_marker
+
+
+class Copy(NamedTuple):
+    """A batch that can be appended as it is."""
+
+    records: memoryview
+    header: BatchHeader
+    marker: Marker | None
+    """The transaction's end, if it is one."""
+
+
+def check_copies(
+    records: memoryview, log_end_offset: int, latest_epoch: int, *, is_empty: bool = False
+) -> list[Copy]:
+    """The whole batches in a fetch's answer; what is cut at its end comes with the next fetch.
+
+    CorruptData unless all are whole, follow each other in offset and epoch, and begin at the log
+    end or above. Below it the first may begin if the follower's log `is_empty`: the leader's may
+    start in the middle of a batch, by DeleteRecords.
+    """
+    copies: list[Copy] = []
+    next_offset, epoch = log_end_offset, latest_epoch
+    for position, header in iterate_batches(records):
+        first_offset = header.base_offset
+        if header.last_offset < next_offset or header.last_offset_delta < 0:
+            raise CorruptData(f"a batch ends at {header.last_offset}, the log at {next_offset}")
+        if first_offset < next_offset and (copies or not is_empty or first_offset < 0):
+            raise CorruptData(f"a batch begins at {first_offset} in a log that ends {next_offset}")
+        if NO_LEADER_EPOCH < header.partition_leader_epoch < epoch:
+            raise CorruptData(
+                f"the batch at {first_offset} is of leader epoch {header.partition_leader_epoch}, "
+                f"older than the {epoch} before it"
+            )
+        if not verify_crc(records, position, header):
+            raise CorruptData(f"the batch at {first_offset} fails its checksum")
+        marker = None
+        if header.is_control and header.producer_id != NO_PRODUCER_ID:
+            marker = read_marker(records, position, header)
+        copies.append(Copy(records[position : position + header.size_bytes], header, marker))
+        next_offset = header.last_offset + 1
+        epoch = max(epoch, header.partition_leader_epoch)
+    if len(records) and not copies:
+        raise CorruptData(f"no whole batch in {len(records)} bytes of the leader's")
+    return copies

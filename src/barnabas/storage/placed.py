@@ -1,0 +1,26 @@
+"""Where an append ended up: what the log tells whoever appended a batch as the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+
+class AppendResult(NamedTuple):
+    """Where a batch is in the log."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    """-1 if the batch keeps its producer's times."""
+    log_start_offset: int
+    size_bytes: int
+    is_duplicate: bool
+    """It was there already: a retry. Nothing was written."""
+
+
+# One is made for each batch: this takes half the time of naming its fields.
+new_result: Callable[[tuple[int, int, int, int, int, bool]], AppendResult] = partial(
+    tuple.__new__, AppendResult
+)

@@ -1,0 +1,89 @@
+"""Brokers of a real Kafka 3.9 as child processes, in the place of ours: same ports, same files."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+from tests import foreign
+from tests.conformance.java_client import FRUGAL
+from tests.integration.broker_process import BrokerProcess
+from tests.integration.cluster_process import ClusterProcess
+
+START_SECONDS = 60.0
+STOP_SECONDS = 60.0
+
+_READY = "started (kafka.server.KafkaServer)"
+_LOG4J = """log4j.rootLogger=WARN, out
+log4j.logger.kafka.server.KafkaServer=INFO
+log4j.logger.kafka.log.LogManager=INFO
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d %p %m (%c)%n
+"""
+
+
+class KafkaProcess:
+    """The same broker by Kafka's program; what it says in this life is in a log of its own."""
+
+    def __init__(self, ours: BrokerProcess) -> None:
+        """Takes the port, the directory and the settings of one that does not run."""
+        self._directory = ours.data_dir.parent
+        self._java, self._jars = foreign.require_java(), foreign.require_kafka_jars()
+        self.log = self._directory / "kafka.log"
+        settings = [
+            f"listeners=PLAINTEXT://127.0.0.1:{ours.port}",
+            f"log.dirs={ours.data_dir}",
+            *ours.options,
+        ]
+        (self._directory / "server.properties").write_text("\n".join(settings) + "\n")
+        (self._directory / "log4j.properties").write_text(_LOG4J)
+        command = [
+            *(str(self._java), *FRUGAL, "-cp", f"{self._jars}/*"),
+            f"-Dlog4j.configuration=file:{self._directory}/log4j.properties",
+            *("kafka.Kafka", str(self._directory / "server.properties")),
+        ]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def wait_until_ready(self) -> None:
+        ends_at = time.monotonic() + START_SECONDS
+        while _READY not in self.said():
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < ends_at, self.said()
+            time.sleep(0.1)
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> None:
+        self.process.wait(STOP_SECONDS)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def kafka_in_place_of(cluster: ClusterProcess) -> Iterator[dict[int, KafkaProcess]]:
+    """Kafka's brokers on the cluster's ZooKeeper, which runs; stopped in order at the end."""
+    running: dict[int, KafkaProcess] = {}
+    try:
+        for broker_id, ours in cluster.brokers.items():
+            running[broker_id] = KafkaProcess(ours)
+        for broker in running.values():
+            broker.wait_until_ready()
+        yield running
+        for broker in running.values():
+            broker.terminate()
+            broker.wait()
+    finally:
+        for broker in running.values():
+            if broker.process.poll() is None:
+                broker.kill()

@@ -1,0 +1,154 @@
+"""ZK-6, ZK-7: `metadata` and `groups import-zookeeper` on a real ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.embedded import Broker
+from barnabas.cli.main import main
+from barnabas.cluster.store import Create
+from barnabas.cluster.zookeeper import ZooKeeperStore
+from barnabas.cluster.zookeeper_settings import Settings
+from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    with zookeeper_process(tmp_path_factory.mktemp("cli")) as running:
+        yield running
+
+
+@pytest.fixture
+def root(zookeeper: ZooKeeperProcess, tmp_path: Path) -> str:
+    """A connect string with a chroot that no other test has."""
+    return f"{zookeeper.connect}/{tmp_path.name}"
+
+
+def run(capture: Capture, *words: str, code: int = 0) -> tuple[str, str]:
+    capture.readouterr()
+    actual = main(list(words))
+    told = capture.readouterr()
+    assert actual == code, told.err
+    return told.out, told.err
+
+
+def fill(connect: str, nodes: Mapping[str, bytes | None]) -> None:
+    async def write() -> None:
+        store = await ZooKeeperStore.open(Settings(connect, 4000))
+        paths = {path[:end] for path in nodes for end in range(len(path)) if path[end] == "/"}
+        for path in sorted({*paths, *nodes} - {""}):
+            if await store.read(path) is None:
+                await store.commit([Create(path, nodes.get(path))])
+        await store.close()
+
+    asyncio.run(write())
+
+
+def test_the_tree_of_a_cluster(
+    root: str, tmp_path: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ZK-6: by an option, by a broker's file, by the environment."""
+    fill(root, {"/brokers/ids/1": b'{"host":"a"}', "/controller_epoch": b"7", "/empty": None})
+    file = tmp_path / "server.properties"
+    file.write_text(f"broker.id=1\nlog.dirs=/none\nzookeeper.connect={root}\n")
+    for where in (["--zookeeper-connect", root], ["--config", str(file)], []):
+        if not where:
+            monkeypatch.setenv("KAFKA_ZOOKEEPER_CONNECT", root)
+        assert run(capfd, "metadata", "ls", *where)[0] == "brokers\ncontroller_epoch\nempty\n"
+        assert run(capfd, "metadata", "get", "/brokers/ids/1", *where)[0] == '{"host":"a"}\n'
+        assert run(capfd, "metadata", "get", "/empty", *where)[0] == "null\n"
+        everything = run(capfd, "metadata", "ls", "/brokers", "-R", *where)[0]
+        assert everything == "/brokers\n/brokers/ids\n/brokers/ids/1\n"
+        stat = run(capfd, "metadata", "get", "/controller_epoch", "--stat", *where)[0]
+        assert stat.splitlines()[0] == "7" and stat.splitlines()[2] == "dataVersion = 0"
+        told = run(capfd, "metadata", "get", "/nothing", *where, code=1)[1]
+        assert "there is no node /nothing" in told and told.count("\n") == 1
+    told = run(capfd, "metadata", "ls", "/", "--dir", "/d", "--config", str(file), code=2)[1]
+    assert "contradicts" in told
+
+
+def test_a_zookeeper_that_is_not_there(capfd: Capture, tmp_path: Path) -> None:
+    """ZK-6: with its address."""
+    file = tmp_path / "server.properties"
+    file.write_text("zookeeper.connect=127.0.0.1:1/k\nzookeeper.connection.timeout.ms=300\n")
+    told = run(capfd, "metadata", "ls", "/", "--config", str(file), code=1)[1]
+    assert "zookeeper.connect=127.0.0.1:1/k: no ZooKeeper has answered within 300 ms" in told
+    assert told.count("\n") == 1
+    told = run(capfd, "metadata", "ls", "/", "--zookeeper-connect", "127.0.0.1:x", code=1)[1]
+    assert "'127.0.0.1:x' is no address" in told
+
+
+@pytest.mark.foreign
+def test_a_tree_of_kafka_is_imported(
+    root: str, shared: Path, tmp_path: Path, capfd: Capture
+) -> None:
+    """ZK-6: all of it or nothing, once."""
+    file = shared / "fixtures" / "kafka-3.9" / "zookeeper" / "single-running.json"
+    where = ("--zookeeper-connect", root)
+    output = run(capfd, "metadata", "import", str(file), *where)[0]
+    assert output.splitlines()[0].endswith(f"from {file} into {root}.")
+    theirs = json.loads(file.read_text())
+    kept = {path for path, node in theirs.items() if not node.get("ephemeral")}
+    ours = set(run(capfd, "metadata", "ls", "-R", *where)[0].splitlines())
+    assert {path for path in kept if not path.startswith("/zookeeper")} <= ours
+    told = run(capfd, "metadata", "import", str(file), *where, code=1)[1]
+    assert "already" in told
+    assert "say where to" in run(capfd, "metadata", "import", str(file), code=2)[1]
+
+
+def test_offsets_of_old_consumers(root: str, broker: Broker, capfd: Capture) -> None:
+    """ZK-7: shown first; taken over where they fit; ZooKeeper stays as it was."""
+    servers = ("--bootstrap-server", broker.bootstrap_servers)
+    run(capfd, "topics", "create", "old", *servers)
+    run(capfd, "topics", "create", "other", *servers)
+    perf = ("perf", "produce", "old", "--num-records", "20", "--record-size", "10", *servers)
+    run(capfd, *perf)
+    nodes = {
+        "/consumers/orders/offsets/old/0": b"3",
+        "/consumers/orders/offsets/other/0": b"99999",
+        "/consumers/orders/offsets/other/9": b"4",
+        "/consumers/orders/offsets/gone/0": b"4",
+        "/consumers/orders/offsets/old/x": b"4",
+        "/consumers/late/offsets/other/0": b"0",
+        "/consumers/late/ids/late_host": b"{}",
+    }
+    fill(root, nodes)
+    command = ("groups", "import-zookeeper", "--zookeeper-connect", root, *servers)
+    described = ("groups", "describe", "orders", "--offsets", *servers)
+
+    table, remarks = run(capfd, *command)
+    assert [line.split() for line in table.splitlines()[2:]][:1] == [["late", "other", "0", "0"]]
+    assert table.count("orders ") == 2
+    for remark in (
+        "late: 1 consumer of it still run",
+        "left out /consumers/orders/offsets/old/x",
+        "orders: left out gone-0, which is not there",
+        "orders: left out other-9, which is not there",
+        "New offset (99999) is higher than latest",
+        "This was a dry run",
+    ):
+        assert remark in remarks, remark
+    run(capfd, *described, code=1)
+
+    values = json.loads(run(capfd, *command, "--group", "orders", "--execute", "--json")[0])
+    assert values["executed"] is True and len(values["offsets"]) == 2
+    rows = [line.split() for line in run(capfd, *described)[0].splitlines() if "orders" in line]
+    assert {(row[1], row[2]): row[3] for row in rows}["old", "0"] == "3"
+    told = run(capfd, *command, "--group", "orders", "--execute")[1]
+    assert told.count("where it has committed") == 2
+    table = run(capfd, *command, "--group", "orders", "--execute", "--overwrite")[0]
+    assert table.count("orders ") == 2
+    for path, data in nodes.items():
+        read = run(capfd, "metadata", "get", path, "--zookeeper-connect", root)[0]
+        assert read == data.decode() + "\n", "never written"
+    told = run(capfd, *command, "--group", "stranger", code=1)[1]
+    assert "ZooKeeper has no offsets of group 'stranger'" in told
+    told = run(capfd, "groups", "import-zookeeper", *servers, code=1)[1]
+    assert "--zookeeper-connect" in told

@@ -1,0 +1,146 @@
+"""Controllers over a real ZooKeeper: deaths, sessions that end, a server that is away a while."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from barnabas.cluster.zookeeper import ZooKeeperStore
+from barnabas.controller.topics import NewTopic
+from barnabas.errors import NotController
+from tests.integration.metadata_stores import ZooKeeperStores
+from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.unit.broker.brokers import T0, SomeBroker, until
+
+WELL_WITHIN_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    with zookeeper_process(tmp_path_factory.mktemp("controller")) as started:
+        yield started
+
+
+class Three:
+    """Three brokers with a session each, below a chroot of the test's own."""
+
+    def __init__(self, server: ZooKeeperProcess, chroot: str) -> None:
+        self.stores = ZooKeeperStores(f"{server.connect}/{chroot}")
+        self.all: dict[int, SomeBroker] = {}
+
+    def __getitem__(self, broker_id: int) -> SomeBroker:
+        return self.all[broker_id]
+
+    async def start(self, broker_id: int) -> SomeBroker:
+        store = await self.stores.open()
+        assert isinstance(store, ZooKeeperStore)
+        broker = self.all[broker_id] = SomeBroker(store, broker_id)
+        await broker.start()
+        return broker
+
+    async def all_know(self, *broker_ids: int) -> None:
+        await until(
+            lambda: all(set(self[n].image.brokers) == set(broker_ids) for n in broker_ids),
+            WELL_WITHIN_S,
+        )
+
+
+def scenario(
+    server: ZooKeeperProcess, chroot: str, play: Callable[[Three], Awaitable[None]]
+) -> None:
+    async def whole() -> None:
+        three = Three(server, chroot)
+        try:
+            for broker_id in (1, 2, 3):
+                await three.start(broker_id)
+            await three.all_know(1, 2, 3)
+            await play(three)
+        finally:
+            for broker in three.all.values():
+                await broker.die()
+            await three.stores.close()
+
+    asyncio.run(whole())
+
+
+def test_brokers_and_controllers_die_and_come_back(server: ZooKeeperProcess) -> None:
+    """ZK-2, ZK-3, ZK-4, RE-10: 300 partitions have leaders again within moments."""
+
+    async def play(three: Three) -> None:
+        await three[1].runner.create_topic(NewTopic("t", 300, 3))
+        await until(lambda: all(len(three[n].hosted) == 300 for n in (1, 2, 3)), WELL_WITHIN_S)
+        await three[3].die()
+        await three.all_know(1, 2)
+        partitions = three[2].image.topics["t"].partitions.values()
+        assert {each.leader for each in partitions} == {1, 2}
+        await three[1].die()
+        await three.all_know(2)
+        assert three[2].runner.is_in_office
+        assert three[2].image.controller_epoch == 2
+        partitions = three[2].image.topics["t"].partitions.values()
+        assert {(each.leader, each.isr) for each in partitions} == {(2, (2,))}
+        for broker_id in (3, 1):
+            back = await three.start(broker_id)
+            await until(lambda back=back: len(back.hosted) == 300, WELL_WITHIN_S)  # type: ignore[misc]
+        (topic,) = await three[1].runner.wish_topics([NewTopic("u", 1, 3)])
+        assert topic == three[1].image.topics["u"]
+        await three[2].runner.delete_topic("t")
+        await until(lambda: all("t" not in three[n].image.topics for n in (1, 2, 3)))
+        assert not [name for name in three[1].hosted if name.topic == "t"]
+
+    scenario(server, "deaths", play)
+
+
+def test_sessions_that_end_are_followed_by_others(server: ZooKeeperProcess) -> None:
+    """ZK-5: a controller whose session is over decides nothing more in it, and registers anew."""
+
+    async def play(three: Three) -> None:
+        await three[1].runner.create_topic(NewTopic("t", assignment={0: [1, 2, 3]}))
+        for broker_id in (1, 2, 3):
+            broker = three[broker_id]
+            was_in_office = broker.runner.is_in_office
+            before = len(broker.epochs)
+            await three.stores.expire(broker.store)
+            await until(lambda b=broker, n=before: len(b.epochs) > n, WELL_WITHIN_S)  # type: ignore[misc]
+            await three.all_know(1, 2, 3)
+            if broker_id == 1:
+                assert was_in_office
+
+        def agreed() -> bool:
+            images = [each.image for each in three.all.values()]
+            leader = images[0].topics["t"].partitions[0].leader
+            return len({each.controller_epoch for each in images}) == 1 and leader > 0
+
+        await until(agreed, WELL_WITHIN_S)
+        (controller,) = [each for each in three.all.values() if each.runner.is_in_office]
+        assert controller.image.controller_epoch >= 2
+        partition = controller.runner.image.topics["t"].partitions[0]
+        assert partition.leader in partition.isr
+        epochs = {n: each.epoch for n, each in controller.runner.image.brokers.items()}
+        assert epochs == {n: three[n].epochs[-1] for n in (1, 2, 3)}
+
+    scenario(server, "sessions", play)
+
+
+def test_a_server_that_was_killed_is_waited_for(server: ZooKeeperProcess) -> None:
+    """ZK-5: as long as sessions live, so does the office; what was not answered is asked again."""
+
+    async def play(three: Three) -> None:
+        await three[1].runner.create_topic(NewTopic("t", assignment={0: [1, 2, 3]}))
+        server.kill()
+        await asyncio.sleep(0.5)
+        await asyncio.get_running_loop().run_in_executor(None, server.start)
+        async with asyncio.timeout(WELL_WITHIN_S):
+            while "u" not in three[2].image.topics:
+                for broker in three.all.values():
+                    with suppress(NotController):
+                        await broker.runner.create_topics([NewTopic("u", 1, 3)])
+                await asyncio.sleep(0.05)
+        await three.all_know(1, 2, 3)
+        assert sum(each.runner.is_in_office for each in three.all.values()) == 1
+        assert all(T0 in each.hosted for each in three.all.values())
+
+    scenario(server, "restart", play)

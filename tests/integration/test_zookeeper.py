@@ -1,0 +1,623 @@
+"""ZooKeeper when it fails: cut links, restarts, sessions that end, strangers (ZK-5, ZK-6)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient  # type: ignore[import-untyped]
+
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.importing import import_tree
+from barnabas.cluster.loading import load_topics
+from barnabas.cluster.store import (
+    BadVersion,
+    Create,
+    MetadataStore,
+    OutcomeUnknown,
+    SessionExpired,
+    SessionState,
+    Set,
+)
+from barnabas.cluster.zookeeper import ZooKeeperStore
+from barnabas.cluster.zookeeper_requests import Commit
+from barnabas.cluster.zookeeper_settings import Settings, Tls
+from barnabas.errors import ConfigError
+from tests import foreign
+from tests.integration.metadata_stores import SESSION_MS, end_session, until
+from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.integration.zookeeper_proxy import (
+    MULTI,
+    MULTI_READ,
+    Cut,
+    ZooKeeperProxy,
+    zookeeper_proxy,
+)
+
+CONNECTED, SUSPENDED, EXPIRED = SessionState
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    with zookeeper_process(tmp_path_factory.mktemp("zk")) as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def opened(settings: Settings | str) -> AsyncIterator[ZooKeeperStore]:
+    if isinstance(settings, str):
+        settings = Settings(settings, SESSION_MS)
+    store = await ZooKeeperStore.open(settings)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+def cut_off(
+    zookeeper: ZooKeeperProcess, tmp_path: Path
+) -> Callable[[Callable[[ZooKeeperStore, ZooKeeperStore, ZooKeeperProxy], Awaitable[None]]], None]:
+    """Runs a scenario with a store behind a proxy, and another with a wire of its own."""
+
+    def run(
+        scenario: Callable[[ZooKeeperStore, ZooKeeperStore, ZooKeeperProxy], Awaitable[None]],
+    ) -> None:
+        async def scene() -> None:
+            root = f"/{tmp_path.name}"
+            async with (
+                zookeeper_proxy(zookeeper.port) as proxy,
+                opened(proxy.connect + root) as store,
+                opened(zookeeper.connect + root) as other,
+            ):
+                await scenario(store, other, proxy)
+
+        asyncio.run(scene())
+
+    return run
+
+
+CutOff = Callable[
+    [Callable[[ZooKeeperStore, ZooKeeperStore, ZooKeeperProxy], Awaitable[None]]], None
+]
+
+
+async def _data(store: MetadataStore, path: str) -> bytes | None:
+    node = await store.read(path)
+    assert node is not None, path
+    return node.data
+
+
+# The start
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
+def test_a_start_without_zookeeper_names_the_address(host: str) -> None:
+    """ZK-6"""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        connect = f"{host}:{taken.getsockname()[1]}/chroot"
+        with pytest.raises(ConfigError) as refused:
+            asyncio.run(ZooKeeperStore.open(Settings(connect, 5000, 600)))
+    assert f"zookeeper.connect={connect}: no ZooKeeper" in str(refused.value)
+    assert "600 ms" in str(refused.value)
+    assert ("refused" in str(refused.value)) == (host == "127.0.0.1")
+    assert ("resolve" in str(refused.value)) == (host != "127.0.0.1")
+
+
+def test_a_start_against_what_only_listens() -> None:
+    """ZK-6: connections are taken, and nobody answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        began_at = time.monotonic()
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}: no ZooKeeper has answered"):
+            asyncio.run(ZooKeeperStore.open(Settings(f"127.0.0.1:{port}", 30_000, 300)))
+        assert time.monotonic() - began_at < 10, "not for as long as a session lives"
+
+
+def test_one_of_several_hosts_is_enough(zookeeper: ZooKeeperProcess) -> None:
+    """ZK-6"""
+
+    async def scenario() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            dead = f"127.0.0.1:{taken.getsockname()[1]}"
+            async with opened(f"{dead},{zookeeper.connect},{dead}/several") as store:
+                await store.commit([Create("/here")])
+        async with opened(zookeeper.connect) as root:
+            assert await root.read("/several/here") is not None
+
+    asyncio.run(scenario())
+
+
+def test_a_chroot_is_made_where_it_is_missing(zookeeper: ZooKeeperProcess) -> None:
+    """ZK-6: the whole of it; but not by those who only read."""
+
+    async def scenario() -> None:
+        reading = Settings(f"{zookeeper.connect}/only/read", SESSION_MS)
+        store = await ZooKeeperStore.open(reading, makes_chroot=False)
+        assert await store.read("/") is None
+        await store.close()
+        async with opened(zookeeper.connect) as root, opened(f"{zookeeper.connect}/a/b") as below:
+            assert await root.read("/only") is None
+            assert await below.commit([Create("/x", b"1")]) == ["/x"]
+            assert await _data(root, "/a/b/x") == b"1"
+            node = await below.read("/")
+            assert node is not None and node.children == ("x",)
+            fired: list[str] = []
+            below.watch("/", lambda: fired.append("/"))
+            below.watch("/x", lambda: fired.append("/x"))
+            await below.read("/")
+            await root.commit([Set("/a/b/x", b"2"), Create("/a/b/y")])
+            await until(lambda: sorted(fired) == ["/", "/x"])
+            async with opened(f"{zookeeper.connect}/a/b") as again:
+                assert await _data(again, "/x") == b"2"
+
+    asyncio.run(scenario())
+
+
+# Cut links
+
+
+def test_a_cut_link_does_not_end_the_session(cut_off: CutOff) -> None:
+    """ZK-5: what is asked meanwhile is answered afterwards, and a watch sees what it missed."""
+
+    async def scenario(store: ZooKeeperStore, other: ZooKeeperStore, proxy: ZooKeeperProxy) -> None:
+        await store.commit([Create("/mortal", None, True), Create("/a"), Create("/b")])
+        states: list[SessionState] = []
+        fired: list[str] = []
+        threads: set[int] = set()
+
+        def on_change(path: str) -> None:
+            fired.append(path)
+            threads.add(threading.get_ident())
+
+        store.on_session(states.append)
+        paths = ("/a", "/b", "/filled", "/made", "/unmade")
+        await store.commit([Create("/filled"), Create("/unmade")])
+        for path in paths:
+            store.watch(path, partial(on_change, path))
+        await store.read("/")
+        session_id = store.session_id
+        proxy.is_refusing = True
+        proxy.break_all()
+        await until(lambda: states == [SUSPENDED])
+        assert store.session_state is SUSPENDED
+        read = asyncio.ensure_future(store.read("/a"))
+        commit = asyncio.ensure_future(store.commit([Create("/late")]))
+        await other.commit([Set("/a", b"1"), Create("/made"), Create("/filled/x")])
+        await other.commit([Set("/a", b"2")])
+        await asyncio.sleep(0.3)
+        assert not read.done() and not commit.done() and fired == []
+        proxy.is_refusing = False
+        node = await read
+        assert node is not None and node.data == b"2"
+        assert await commit == ["/late"]
+        assert states == [SUSPENDED, CONNECTED] and store.session_id == session_id
+        await until(lambda: sorted(fired) == ["/a", "/filled", "/made"])
+        await other.commit([Set("/b", b"1"), Set("/a", b"3"), Set("/unmade", b"")])
+        await until(lambda: sorted(fired) == ["/a", "/b", "/filled", "/made", "/unmade"])
+        assert threads == {threading.get_ident()}, "the loop's thread alone"
+        mortal = await other.read("/mortal")
+        assert mortal is not None and mortal.owner == session_id
+
+    cut_off(scenario)
+
+
+@pytest.mark.parametrize("is_forwarded", [True, False])
+def test_an_outcome_is_unknown_when_the_answer_is_lost(cut_off: CutOff, is_forwarded: bool) -> None:
+    """ZK-5: a read afterwards tells what came of it."""
+
+    async def scenario(store: ZooKeeperStore, other: ZooKeeperStore, proxy: ZooKeeperProxy) -> None:
+        await store.commit([Create("/a", b"1")])
+        for round_ in range(5):
+            proxy.cut = Cut(MULTI, is_forwarded)
+            with pytest.raises(OutcomeUnknown, match="/a: "):
+                await store.commit([Set("/a", b"%d" % round_), Create("/n", sequential=True)])
+            after = await store.read("/a")
+            assert after is not None and after.version == (round_ + 1 if is_forwarded else 0)
+            assert after == await other.read("/a")
+
+    cut_off(scenario)
+
+
+def test_a_commit_that_is_too_large_for_the_server(zookeeper: ZooKeeperProcess) -> None:
+    """It closes the connection without a word; the error says what it may have been."""
+
+    async def scenario() -> None:
+        async with opened(zookeeper.connect) as store:
+            with pytest.raises(OutcomeUnknown, match=r"20000\d\d bytes may be above its jute"):
+                await store.commit([Create("/large", b"x" * 2_000_000)])
+            assert await store.read("/large") is None
+
+    asyncio.run(scenario())
+
+
+def test_a_link_that_is_cut_all_the_time(cut_off: CutOff) -> None:
+    """Every read is answered, every commit happens once, or its outcome is unknown."""
+
+    async def scenario(store: ZooKeeperStore, other: ZooKeeperStore, proxy: ZooKeeperProxy) -> None:
+        await store.commit([Create("/counter", b"0")])
+        unknown = certain = 0
+
+        async def break_often() -> None:
+            for more in itertools.cycle((9, 12, 14, 17)):
+                enough = len(proxy.requests) + more
+                await until(partial(lambda enough: len(proxy.requests) >= enough, enough))
+                proxy.break_all()
+
+        breaking = asyncio.ensure_future(break_often())
+        for _ in range(150):
+            node = await store.read("/counter")
+            assert node is not None and certain <= node.version <= certain + unknown
+            try:
+                assert await store.commit([Set("/counter", b"", node.version)]) == [
+                    node.version + 1
+                ]
+                certain += 1
+            except OutcomeUnknown:
+                unknown += 1
+        breaking.cancel()
+        node = await other.read("/counter")
+        assert node is not None and certain <= node.version <= certain + unknown
+        assert certain and unknown
+        print(f"{certain} commits answered, {unknown} of unknown outcome")
+
+    cut_off(scenario)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda _: b"\0\0\0\x10" + b"\x7f" * 16, id="to-another-question"),
+        pytest.param(lambda frame: frame[:16] + b"\x80" * 4 + frame[20:], id="unknown-error"),
+    ],
+)
+def test_a_server_that_answers_nonsense_is_left_for_a_new_session(
+    cut_off: CutOff, spoil: Callable[[bytes], bytes]
+) -> None:
+    async def scenario(store: ZooKeeperStore, other: ZooKeeperStore, proxy: ZooKeeperProxy) -> None:
+        await store.commit([Create("/a")])
+        states: list[SessionState] = []
+        store.on_session(states.append)
+        proxy.spoil = spoil
+        with pytest.raises(OutcomeUnknown):
+            await store.commit([Create("/b")])
+        await until(lambda: EXPIRED in states)
+        proxy.spoil = None
+        await until(lambda: states[-1] is CONNECTED)
+        assert await store.read("/b") is not None
+
+    cut_off(scenario)
+
+
+def test_a_server_before_3_6_is_asked_node_by_node(cut_off: CutOff) -> None:
+    async def scenario(store: ZooKeeperStore, other: ZooKeeperStore, proxy: ZooKeeperProxy) -> None:
+        await store.commit([Create("/t"), *(Create(f"/t/{n}", b"%d" % n) for n in range(700))])
+        wanted = ["/t/3", "/none", "/t", *(f"/t/{n}" for n in range(600))]
+        expected = await store.read_many(wanted)
+        proxy.renamed[MULTI_READ] = 99
+        proxy.requests.clear()
+        found = await store.read_many(wanted)
+        assert [node and node._replace(children=()) for node in found] == [
+            node and node._replace(children=()) for node in expected
+        ]
+        assert found[2] is not None and len(found[2].children) == 700
+        assert proxy.requests.count(MULTI_READ) == 1, "asked once, and never again"
+        assert await store.read("/none") is None
+
+    cut_off(scenario)
+
+
+# Sessions that end
+
+
+def test_nothing_of_an_old_session_happens_in_the_next_one(
+    cut_off: CutOff, zookeeper: ZooKeeperProcess
+) -> None:
+    """ZK-5"""
+
+    async def scenario(store: ZooKeeperStore, other: ZooKeeperStore, proxy: ZooKeeperProxy) -> None:
+        states: list[SessionState] = []
+        fired: list[str] = []
+        store.on_session(states.append)
+        store.watch("/a", lambda: fired.append("/a"))
+        await store.commit([Create("/mortal", None, True)])
+        first = store.session_id
+        proxy.is_refusing = True
+        proxy.break_all()
+        await until(lambda: states == [SUSPENDED])
+        waiting = [asyncio.ensure_future(store.commit([Create(f"/w{n}")])) for n in range(3)]
+        waiting += [asyncio.ensure_future(store.commit([]))]
+        read = asyncio.ensure_future(store.read("/mortal"))
+        await end_session(store, zookeeper.connect)
+        proxy.is_refusing = False
+        for each in (*waiting, read):
+            with pytest.raises(SessionExpired):
+                await each
+        assert fired == ["/a"]
+        await until(lambda: states[-1] is CONNECTED)
+        assert states == [SUSPENDED, EXPIRED, CONNECTED] and store.session_id != first
+        # One that kazoo has queued already, as if the session had changed just before.
+        commit = Commit(
+            [Create("/ghost")],
+            f"{store._chroot}",
+            store._acl_of,
+            partial(store._connection.is_in_session, first),
+        )
+        assert await store._connection.send(commit) == []
+        assert commit.is_void and not commit.was_sent
+        node = await other.read("/")
+        assert node is not None and node.children == ()
+        await store.commit([Create("/alive")])
+
+    cut_off(scenario)
+
+
+def test_a_session_that_ends_and_begins_before_anybody_looks(zookeeper: ZooKeeperProcess) -> None:
+    """ZK-5: as after a pause of the whole process."""
+
+    async def scenario() -> None:
+        async with opened(zookeeper.connect) as store:
+            store._on_state(SUSPENDED, 0)
+            waiting = asyncio.ensure_future(store.commit([Create("/ghost")]))
+            await asyncio.sleep(0.01)
+            store._on_state(EXPIRED, 0)
+            store._on_state(CONNECTED, store.session_id + 1)
+            with pytest.raises(SessionExpired):
+                await waiting
+            assert await store.read("/ghost") is None
+
+    asyncio.run(scenario())
+
+
+def test_a_session_that_zookeeper_gives_up_while_the_link_is_cut(
+    tmp_path: Path, zookeeper: ZooKeeperProcess
+) -> None:
+    """ZK-5: the client learns of it when it is back, and not before."""
+
+    async def scenario() -> None:
+        root = f"/{tmp_path.name}"
+        async with (
+            zookeeper_proxy(zookeeper.port) as proxy,
+            opened(zookeeper.connect + root) as other,
+            opened(Settings(proxy.connect + root, 500)) as store,
+        ):
+            await store.commit([Create("/mortal", None, True)])
+            gone = asyncio.Event()
+            other.watch("/mortal", gone.set)
+            proxy.is_refusing = True
+            proxy.break_all()
+            await asyncio.wait_for(gone.wait(), 20)
+            assert store.session_state is SUSPENDED
+            proxy.is_refusing = False
+            await until(lambda: store.session_state is CONNECTED)
+            assert await store.read("/mortal") is None
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("how", ["kill", pytest.param("stop", marks=pytest.mark.slow)])
+def test_zookeeper_is_stopped_and_comes_back(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ZK-6: a loss is retried for ever, with a word about it, and the session lives on."""
+
+    async def scenario(server: ZooKeeperProcess) -> None:
+        loop = asyncio.get_running_loop()
+        async with opened(Settings(server.connect, 20_000)) as store:
+            await store.commit([Create("/a", b"1"), Create("/mortal", None, True)])
+            fired: list[str] = []
+            store.watch("/a", lambda: fired.append("/a"))
+            await store.read("/a")
+            session_id = store.session_id
+            await loop.run_in_executor(None, getattr(server, how))
+            await until(lambda: store.session_state is SUSPENDED)
+            waiting = asyncio.ensure_future(store.commit([Create("/b")]))
+            await asyncio.sleep(0.4)
+            await loop.run_in_executor(None, server.start)
+            assert await waiting == ["/b"]
+            assert store.session_id == session_id and fired == []
+            mortal = await store.read("/mortal")
+            assert mortal is not None and mortal.owner == session_id
+            await store.commit([Set("/a", b"2")])
+            await until(lambda: fired == ["/a"])
+
+    caplog.set_level(logging.INFO)
+    with zookeeper_process(tmp_path) as server:
+        asyncio.run(scenario(server))
+    assert caplog.text.count(f"lost ZooKeeper at {server.connect}") == 1
+    assert caplog.text.count("lives on") == 1
+
+
+def test_a_server_that_hangs_is_noticed(tmp_path: Path) -> None:
+    """ZK-5: silence is a loss too."""
+
+    async def scenario(server: ZooKeeperProcess) -> None:
+        async with opened(Settings(server.connect, 1000)) as store:
+            server.pause()
+            await until(lambda: store.session_state is SUSPENDED)
+            read = asyncio.ensure_future(store.read("/zookeeper"))
+            await asyncio.sleep(0.2)
+            assert not read.done()
+            server.resume()
+            try:
+                assert await read is not None
+            except SessionExpired:  # it was paused for longer than the session lives
+                await until(lambda: store.session_state is CONNECTED)
+
+    with zookeeper_process(tmp_path) as server:
+        asyncio.run(scenario(server))
+
+
+def test_closing_while_there_is_no_zookeeper(tmp_path: Path) -> None:
+    async def scenario(server: ZooKeeperProcess) -> None:
+        store = await ZooKeeperStore.open(Settings(server.connect, 2000))
+        await asyncio.get_running_loop().run_in_executor(None, server.kill)
+        await until(lambda: store.session_state is SUSPENDED)
+        waiting = asyncio.ensure_future(store.read("/"))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(15):
+            await store.close()
+        with pytest.raises(SessionExpired, match="closed"):
+            await waiting
+
+    with zookeeper_process(tmp_path) as server:
+        asyncio.run(scenario(server))
+
+
+# Strangers
+
+
+def test_others_may_read_and_not_write_what_is_protected(zookeeper: ZooKeeperProcess) -> None:
+    """SE-6: zookeeper.set.acl"""
+
+    async def scenario() -> None:
+        connect = f"{zookeeper.connect}/protected"
+        ours = Settings(connect, SESSION_MS, None, "broker:secret", True)
+        async with opened(ours) as store, opened(connect) as stranger, opened(ours) as friend:
+            paths = ("/config", "/config/users", "/consumers", "/brokers")
+            await store.commit([Create(path, b"1") for path in paths])
+            assert await _data(stranger, "/brokers") == b"1"
+            with pytest.raises(Exception, match="/config/users: ZooKeeper refused it, NoAuthError"):
+                await stranger.read("/config/users")
+            for path in ("/brokers", "/config/users"):
+                with pytest.raises(Exception, match=f"{path}: ZooKeeper refused it, NoAuthError"):
+                    await stranger.commit([Set("/consumers", b"2"), Set(path, b"2")])
+            await stranger.commit([Set("/consumers", b"2")])
+            await friend.commit([Set("/config/users", b"3", 0)])
+            with pytest.raises(BadVersion):
+                await friend.commit([Set("/config/users", b"3", 0)])
+
+    asyncio.run(scenario())
+
+
+def test_no_password_is_logged(
+    zookeeper: ZooKeeperProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SE-6: at any level."""
+
+    async def scenario() -> None:
+        ours = Settings(f"{zookeeper.connect}/silent", SESSION_MS, None, "broker:geheim", True)
+        async with opened(ours) as store:
+            await store.commit([Create("/a")])
+
+    caplog.set_level(1)
+    asyncio.run(scenario())
+    assert "connected to ZooKeeper" in caplog.text
+    assert "geheim" not in caplog.text
+
+
+def _certificate(directory: Path, name: str) -> Path:
+    """A certificate that signs itself, with its key, in one file."""
+    path = directory / f"{name}.pem"
+    subprocess.run(
+        [str(foreign.require_openssl()), "req", "-x509", "-newkey", "rsa:2048", "-nodes",
+         "-days", "2", "-subj", f"/CN={name}",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-keyout", str(path), "-out", str(directory / "certificate")],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    with path.open("a") as file:
+        file.write((directory / "certificate").read_text())
+    return path
+
+
+def test_tls_both_ways(zookeeper: ZooKeeperProcess, tmp_path: Path) -> None:
+    """Own certificate and trusted ones are handed to ssl; without them there is no connection."""
+    theirs, ours = _certificate(tmp_path, "server"), _certificate(tmp_path, "broker")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(theirs)
+    context.load_verify_locations(ours)
+    context.verify_mode = ssl.CERT_REQUIRED
+
+    async def scenario() -> None:
+        async with zookeeper_proxy(zookeeper.port, context) as proxy:
+            connect = f"localhost:{proxy.port}/tls"
+            both = Tls(str(theirs), str(ours))
+            async with opened(Settings(connect, SESSION_MS, tls=both)) as store:
+                await store.commit([Create("/a")])
+            for wrong in (None, Tls(), Tls(str(theirs)), Tls(str(ours), str(ours))):
+                with pytest.raises(ConfigError, match="no ZooKeeper has answered"):
+                    await ZooKeeperStore.open(Settings(connect, SESSION_MS, 400, tls=wrong))
+        async with opened(zookeeper.connect) as root:
+            assert await root.read("/tls/a") is not None
+
+    asyncio.run(scenario())
+
+
+# Kafka's trees
+
+
+def test_trees_of_kafka_are_the_same_in_both_stores(
+    zookeeper: ZooKeeperProcess, shared: Path
+) -> None:
+    """ZK-1, ZK-6: imported byte for byte, and loaded as the same topics."""
+    judged = 0
+
+    async def scenario(file: Path) -> int:
+        tree = json.loads(file.read_text())
+        embedded = EmbeddedStore()
+        expected = await import_tree(embedded, tree, lambda _: -1)
+        async with opened(f"{zookeeper.connect}/tree/{file.stem}") as store:
+            assert await import_tree(store, tree, lambda _: -1) == expected
+            paths = [path for path, node in tree.items() if not node.get("ephemeral")]
+            for path, node in zip(paths, await store.read_many(paths), strict=True):
+                same = await embedded.read(path)
+                if same is not None:
+                    assert node is not None and node.data == same.data, path
+                    assert sorted(node.children) == sorted(same.children), path
+            assert await load_topics(store) == await load_topics(embedded)
+        return expected.nodes
+
+    files = sorted((shared / "fixtures" / "kafka-3.9" / "zookeeper").glob("*.json"))
+    for file in files:
+        judged += asyncio.run(scenario(file))
+    assert judged > 500
+    print(f"{judged} nodes of {len(files)} trees of Kafka's")
+
+
+def test_kazoo_sees_what_we_write(zookeeper: ZooKeeperProcess) -> None:
+    """ZK-1: null data, ephemeral and sequential nodes are what any other client takes them for."""
+
+    async def write() -> tuple[int, list[str | int]]:
+        store = await ZooKeeperStore.open(Settings(f"{zookeeper.connect}/seen", 60_000))
+        results = await store.commit(
+            [
+                Create("/changes"),
+                Create("/changes/config_change_", b"{}", sequential=True),
+                Create("/controller", b"{}", ephemeral=True),
+            ]
+        )
+        session_id = store.session_id
+        look()
+        await store.close()
+        return session_id, results
+
+    seen = {}
+
+    def look() -> None:
+        client = KazooClient(zookeeper.connect)
+        client.start()
+        for path in ("/changes", "/changes/config_change_0000000000", "/controller"):
+            seen[path] = client.get(f"/seen{path}")
+        client.stop()
+        client.close()
+
+    session_id, results = asyncio.run(write())
+    assert results[1] == "/changes/config_change_0000000000"
+    assert seen["/changes"][0] is None
+    assert seen["/changes/config_change_0000000000"][0] == b"{}"
+    assert seen["/controller"][1].ephemeralOwner == session_id

@@ -1,0 +1,113 @@
+"""A wire between a ZooKeeper and its clients that can be cut at any request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
+
+MULTI, MULTI_READ = 14, 22
+
+
+class Cut(NamedTuple):
+    """At the next request of this kind the connection goes; `is_forwarded`: the server has it."""
+
+    request_type: int
+    is_forwarded: bool
+
+
+class ZooKeeperProxy:
+    """Forwards whole requests. Everything is set from the loop on which it runs."""
+
+    def __init__(self, port: int) -> None:
+        self._server_port = port
+        self._connections: dict[asyncio.Task[None], None] = {}
+        self._listener: asyncio.Server | None = None
+        self.port = 0
+        self.cut: Cut | None = None
+        self.is_refusing = False
+        self.renamed: dict[int, int] = {}  # request types, for a server that does not know one
+        self.spoil: Callable[[bytes], bytes] | None = None  # what becomes of the answers
+        self.requests: list[int] = []  # the types of all of them
+
+    @property
+    def connect(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    async def start(self, tls: ssl.SSLContext | None = None) -> None:
+        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=tls)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        assert self._listener is not None
+        self._listener.close()
+        self.break_all()
+
+    def break_all(self) -> None:
+        """Every connection goes, without a word."""
+        for task in list(self._connections):
+            task.cancel()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.is_refusing:
+            writer.close()
+            return
+        task = asyncio.ensure_future(self._carry(reader, writer))
+        self._connections[task] = None
+        task.add_done_callback(self._connections.pop)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there = await asyncio.open_connection("127.0.0.1", self._server_port)
+        back = asyncio.ensure_future(self._answers(there[0], writer))
+        try:
+            await self._requests(reader, there[1])
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client has gone
+        finally:
+            back.cancel()
+            writer.transport.abort()
+            there[1].transport.abort()
+
+    async def _requests(self, reader: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
+        out.write(await _frame(reader))  # the one that begins a session
+        while True:
+            frame = await _frame(reader)
+            kind = int.from_bytes(frame[8:12], signed=True)
+            self.requests.append(kind)
+            kind = self.renamed.get(kind, kind)
+            frame = frame[:8] + kind.to_bytes(4, signed=True) + frame[12:]
+            is_cut = self.cut is not None and self.cut.request_type == kind
+            if not is_cut or (self.cut is not None and self.cut.is_forwarded):
+                out.write(frame)
+                await out.drain()
+            if is_cut:
+                await asyncio.sleep(0.1)  # the server carries it out, and its answer is not passed
+                self.cut = None
+                return
+
+    async def _answers(self, reader: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            out.write(await _frame(reader))  # the session has begun
+            while True:
+                frame = await _frame(reader)
+                if self.cut is None or self.cut.request_type != MULTI:
+                    out.write(frame if self.spoil is None else self.spoil(frame))
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    length = await reader.readexactly(4)
+    return length + await reader.readexactly(int.from_bytes(length))
+
+
+@contextlib.asynccontextmanager
+async def zookeeper_proxy(
+    port: int, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[ZooKeeperProxy]:
+    proxy = ZooKeeperProxy(port)
+    await proxy.start(tls)
+    try:
+        yield proxy
+    finally:
+        await proxy.stop()

@@ -1,0 +1,82 @@
+"""Leaders and followers under elections, kills, delays and losses keep one history.
+
+Hypothesis finds the short stories and tells them well; long walks by weighted chance get to places
+that it hardly sees, and are counted, so that nobody is pleased by checks that had nothing to judge.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.effort import IS_QUICK, examples
+from tests.property.replication_events import Events
+
+WEIGHTS = {
+    "elect": 1,
+    "depose": 1,
+    "take_out": 1,
+    "tell": 16,
+    "kill": 1,
+    "start": 4,
+    "expire": 4,
+    "judge": 12,
+    "hear": 12,
+    "produce": 14,
+    "delete_records": 3,
+    "ask": 16,
+    "serve": 14,
+    "lose": 2,
+    "take": 14,
+    "fetch": 12,
+    "work": 4,
+}
+
+stories = st.lists(st.tuples(st.sampled_from(sorted(WEIGHTS)), st.integers(0, 29)), max_size=80)
+
+
+def _run(events: Events, story: list[tuple[str, int]]) -> None:
+    for name, pick in story:
+        getattr(events, name)(pick)
+        events.check()
+    events.heal()
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(story=stories, min_insync=st.integers(1, 3), may_be_unclean=st.booleans())
+def test_any_story_ends_with_one_history(
+    story: list[tuple[str, int]], min_insync: int, may_be_unclean: bool
+) -> None:
+    """RE-4, RE-8, RE-10, RE-12"""
+    _run(Events(min_insync, may_be_unclean=may_be_unclean), story)
+
+
+def test_long_walks_end_with_one_history() -> None:
+    """RE-4, RE-8, RE-10, RE-12; and RE-11 where unclean elections are allowed."""
+    names, weights = list(WEIGHTS), list(WEIGHTS.values())
+    seen: Counter[str] = Counter()
+    walks = examples(100)
+    for seed in range(walks):
+        random = Random(seed)
+        events = Events(1 + seed % 3, may_be_unclean=seed % 2 == 0)
+        stage = events.stage
+        for name in random.choices(names, weights, k=400):
+            getattr(events, name)(random.randrange(30))
+            events.check()
+        seen.update(
+            elections=stage.elections,
+            proposals=stage.proposals,
+            cuts=stage.cuts,
+            starts=stage.starts,
+            visible=len(stage.visible),
+            unclean=stage.is_unclean,
+        )
+        events.heal()
+    assert seen["elections"] > 3 * walks
+    assert seen["proposals"] > walks
+    assert seen["cuts"] > walks // 2
+    assert seen["visible"] > 10 * walks
+    assert IS_QUICK or min(seen["starts"], seen["unclean"]) > 0

@@ -1,0 +1,112 @@
+"""Bugs to be found: each takes one guard out of one machine, or makes one mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.cluster.image import BrokerImage
+from barnabas.controller.controller import Controller
+from barnabas.controller.decision import Decision
+from barnabas.replication.follower import Append, Fetched, FetchFrom, Follower, Step
+from barnabas.replication.partition import Partition, ProposeIsr
+from barnabas.simulation.cluster import Cluster
+from barnabas.simulation.disk import Disk, Entry, SimLog
+from barnabas.simulation.machines import Machines
+from barnabas.simulation.sim_broker import SimBroker
+from barnabas.simulation.workload import Producer
+from barnabas.types import TopicPartition
+
+
+class HastyLeader(Partition):
+    """Counts a proposed ISR as if the controller had agreed to it."""
+
+    __slots__ = ()
+
+    def _propose(self, isr: tuple[int, ...]) -> ProposeIsr:
+        proposed = super()._propose(isr)
+        self.maximal_isr = isr
+        return proposed
+
+
+class UnfencedLeader(Partition):
+    """Serves whoever lives in another leader epoch (KIP-320)."""
+
+    __slots__ = ()
+
+    def check_leader_epoch(self, leader_epoch: int) -> None:
+        """Anybody is welcome."""
+
+
+class CarelessFollower(Follower):
+    """Does not cut its log where the leader says that it is another one (KIP-101)."""
+
+    __slots__ = ()
+
+    def answered(self, sent: FetchFrom, got: Fetched) -> Step:
+        step = super().answered(sent, got._replace(diverging=None))
+        return step if got.diverging is None else Append()
+
+
+class TrustingController(Controller):
+    """Believes the ISR of brokers that may have lost records (KIP-966)."""
+
+    __slots__ = ()
+
+    def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
+        return super().brokers_changed(
+            {broker_id: each._replace(may_have_lost=False) for broker_id, each in live.items()}
+        )
+
+
+class ControllerThatSeesNoBounce(Controller):
+    """Takes a broker that has registered anew for the one that it knows (ABA)."""
+
+    __slots__ = ()
+
+    def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
+        bounced = {each: live[each] for each in self.image.brokers if each in live}
+        self.image = self.image._replace(brokers={**self.image.brokers, **bounced})
+        return super().brokers_changed(live)
+
+
+class BrokerThatIsSoonTrusted(SimBroker):
+    """Says once that it may have lost records, and at its next start no more."""
+
+    __slots__ = ()
+
+    def __init__(self, cluster: Cluster, broker_id: int, disk: Disk) -> None:
+        super().__init__(cluster, broker_id, disk)
+        self._untold = {}
+
+
+class ForgetfulLog(SimLog):
+    """Keeps the producers' state when it is cut."""
+
+    __slots__ = ()
+
+    def truncate(self, offset: int) -> list[Entry]:
+        producers = {producer: list(each) for producer, each in self.producers.items()}
+        gone = super().truncate(offset)
+        self.producers = producers
+        return gone
+
+
+class RenumberingProducer(Producer):
+    """Gives a record a new sequence number each time it sends it."""
+
+    __slots__ = ()
+
+    async def send(self, name: TopicPartition, value: int) -> bool:
+        done = await super().send(name, value)
+        if not done:
+            return await super().send(name, value)
+        return done
+
+
+PLANTED = {
+    "leader": Machines(partition=HastyLeader),
+    "follower": Machines(follower=CarelessFollower),
+    "controller": Machines(controller=TrustingController),
+    "log": Machines(log=ForgetfulLog),
+    "client": Machines(producer=RenumberingProducer),
+}

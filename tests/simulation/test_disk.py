@@ -1,0 +1,69 @@
+"""What a machine keeps: by kill -9 everything, without power what was flushed."""
+
+from __future__ import annotations
+
+from random import Random
+
+from barnabas.simulation.disk import Disk, Entry, SimLog
+from barnabas.types import TopicPartition
+
+
+def _log(*epochs: int) -> SimLog:
+    log = SimLog(bytes(16))
+    for number, epoch in enumerate(epochs):
+        log.append(epoch, 7, number, 100 + number)
+    return log
+
+
+def test_a_log_counts_its_offsets_and_knows_its_epochs() -> None:
+    log = _log(0, 0, 2, 2, 5)
+    assert log.log_end_offset == 5
+    assert log.latest_epoch == 5
+    assert [log.epoch_end_offset(epoch) for epoch in (0, 1, 2, 5, 6)] == [
+        (0, 2),
+        (0, 2),
+        (2, 4),
+        (5, 5),
+        (-1, -1),
+    ]
+
+
+def test_cutting_forgets_records_epochs_and_producers() -> None:
+    log = _log(0, 0, 2, 2, 5)
+    log.flushed = 4
+    assert [entry.offset for entry in log.truncate(2)] == [2, 3, 4]
+    assert (log.log_end_offset, log.latest_epoch, log.flushed) == (2, 0, 2)
+    assert [written.sequence for written in log.producers[7]] == [0, 1]
+    log.append_entries([Entry(2, 6, -1, 0, 1)])
+    assert log.epoch_end_offset(0) == (0, 2)
+
+
+def test_power_takes_no_more_than_what_was_not_flushed() -> None:
+    kept = set()
+    for seed in range(50):
+        log = _log(0, 0, 0, 1, 1)
+        log.flushed = 3
+        gone = log.lose_power(Random(seed))
+        assert gone == 5 - log.log_end_offset
+        assert log.has_lost == (gone > 0)
+        kept.add(log.log_end_offset)
+    assert kept == {3, 4, 5}
+
+
+def test_what_is_deleted_moves_the_start_and_not_the_end() -> None:
+    log = _log(0, 0, 2, 2)
+    log.raise_start(3)
+    assert (log.base, log.log_start_offset, log.log_end_offset) == (3, 3, 4)
+    assert log.read(3, 4, 10)[0].offset == 3
+    log.raise_start(4)
+    assert (log.log_end_offset, log.latest_epoch) == (4, 2)
+    log.start_at(9)
+    assert (log.log_start_offset, log.log_end_offset, log.latest_epoch) == (9, 9, -1)
+
+
+def test_a_disk_says_that_it_may_have_lost() -> None:
+    disk = Disk()
+    disk.logs[TopicPartition("t", 0)] = _log(0, 0)
+    assert not disk.may_have_lost
+    disk.lose_power(Random(1))
+    assert disk.may_have_lost

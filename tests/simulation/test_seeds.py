@@ -1,0 +1,73 @@
+"""Seeds: whole clusters under faults, with every rule checked after every step."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import pytest
+
+from barnabas.simulation.__main__ import summary, unjudged_rules
+from barnabas.simulation.machines import Machines
+from barnabas.simulation.options import draw
+from barnabas.simulation.run import Outcome, run
+from barnabas.simulation.shrink import shrink
+from tests.simulation.planted import PLANTED
+
+QUICK = range(50)
+BULK = range(1000, 1300)
+
+
+def _hold(seeds: range) -> list[Outcome]:
+    outcomes = [run(draw(seed)) for seed in seeds]
+    for outcome in outcomes:
+        assert outcome.violation is None, shrink(outcome).story
+    return outcomes
+
+
+def test_seeds_hold_and_prove_something() -> None:
+    outcomes = _hold(QUICK)
+    assert unjudged_rules(outcomes) == []
+    assert median(outcome.acknowledged for outcome in outcomes) >= 300, summary(outcomes)
+    assert median(outcome.faults for outcome in outcomes) >= 5
+
+
+@pytest.mark.slow
+def test_many_seeds_hold() -> None:
+    _hold(BULK)
+
+
+@pytest.mark.parametrize("kind", list(PLANTED))
+def test_a_planted_bug_is_found(kind: str) -> None:
+    """Each within seeds that hold without it."""
+    found = next(
+        (
+            outcome
+            for seed in range(200)
+            if (outcome := run(draw(seed), PLANTED[kind])).violation is not None
+        ),
+        None,
+    )
+    assert found is not None
+    assert f"seed {found.options.seed}" in found.story
+
+
+def test_a_failing_run_shrinks_and_tells_its_story() -> None:
+    machines = PLANTED["log"]
+    failed = next(
+        outcome
+        for seed in range(50)
+        if (outcome := run(draw(seed), machines)).violation is not None
+    )
+    smaller = shrink(failed, machines, tries=20)
+    assert failed.violation is not None and smaller.violation is not None
+    assert smaller.violation.rule == failed.violation.rule
+    assert len(smaller.options.faults) < len(failed.options.faults)
+    assert "BROKEN: idempotence" in smaller.story
+    assert run(smaller.options, machines).digest == smaller.digest
+
+
+def test_a_rule_that_judged_nothing_is_told() -> None:
+    outcome = run(draw(0), Machines())
+    outcome.judged["truncation"] = 0
+    assert unjudged_rules([outcome] * 50) == ["truncation"]
+    assert unjudged_rules([outcome]) == []

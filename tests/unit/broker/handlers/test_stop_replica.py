@@ -1,0 +1,154 @@
+"""StopReplica from a controller on another broker (ZK-3, ZK-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from barnabas import Broker
+from barnabas.broker.control_wire import (
+    leader_and_isr_request,
+    stop_replica_codes,
+    stop_replica_request,
+)
+from barnabas.broker.metadata_wire import update_metadata_request
+from barnabas.cluster.control import StopReplica, UpdateMetadata
+from barnabas.cluster.image import PartitionImage, TopicImage
+from barnabas.errors import (
+    ClusterAuthorizationFailed,
+    FencedLeaderEpoch,
+    StaleBrokerEpoch,
+    StaleControllerEpoch,
+)
+from barnabas.protocol.api import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from barnabas.protocol.frame import encode_request
+from barnabas.protocol.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaPartitionV0,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+    StopReplicaTopicV1,
+)
+from barnabas.types import TopicPartition
+from tests.raw_client import RawClient
+from tests.unit.broker.handlers.cluster_calls import (
+    BROKER_EPOCH,
+    CONTROLLER_EPOCH,
+    Member,
+    cluster_member,
+    led,
+    topic_id,
+)
+
+
+@pytest.fixture(scope="module")
+def member() -> Iterator[Member]:
+    with cluster_member() as one:
+        yield one
+
+
+def stop(
+    topic: str, numbers: list[int], *, delete: bool, controller_epoch: int = CONTROLLER_EPOCH
+) -> tuple[StopReplicaRequest, int]:
+    names = tuple(TopicPartition(topic, number) for number in numbers)
+    value = StopReplica(7, controller_epoch, names, delete)
+    return stop_replica_request(value, BROKER_EPOCH, {})
+
+
+def host(member: Member, topic: str, numbers: list[int]) -> None:
+    message, version = leader_and_isr_request(led(topic, numbers), BROKER_EPOCH, {})
+    assert member.call(LEADER_AND_ISR, message, version).error_code == 0
+
+
+def hosted(member: Member, topic: str) -> set[int]:
+    names = [replica.topic_partition for replica in member.node.replicas]
+    return {name.partition for name in names if name.topic == topic}
+
+
+def directories(member: Member, topic: str) -> set[str]:
+    return {path.name for path in member.broker.data_dir.glob(f"{topic}-?")}
+
+
+def test_what_is_stopped_stays_on_disk_and_what_is_deleted_does_not(member: Member) -> None:
+    host(member, "some", [0, 1, 2])
+    message, version = stop("some", [0], delete=False)
+    response = member.call(STOP_REPLICA, message, version)
+    assert stop_replica_codes(response) == {TopicPartition("some", 0): 0}
+    assert hosted(member, "some") == {1, 2}
+    assert directories(member, "some") == {"some-0", "some-1", "some-2"}
+    message, version = stop("some", [1, 5], delete=True)
+    response = member.call(STOP_REPLICA, message, version)
+    assert stop_replica_codes(response) == dict.fromkeys(
+        [TopicPartition("some", 1), TopicPartition("some", 5)], 0
+    )
+    assert hosted(member, "some") == {2}
+    assert directories(member, "some") == {"some-0", "some-2"}
+
+
+def test_what_is_said_next_does_not_overtake_it(member: Member) -> None:
+    host(member, "back", list(range(40)))
+    stopping, version = stop("back", list(range(40)), delete=False)
+    again = led("back", [39], leader_epoch=4)
+    leading, in_version = leader_and_isr_request(again, BROKER_EPOCH, {})
+    client = member.client
+    frames = [
+        *encode_request(STOP_REPLICA, version, 1, "raw", stopping),
+        *encode_request(LEADER_AND_ISR, in_version, 2, "raw", leading),
+    ]
+    client.send_bytes(b"".join(frames))  # type: ignore[arg-type]
+    told: Any = [client.receive(STOP_REPLICA, version), client.receive(LEADER_AND_ISR, in_version)]
+    assert [(number, answer.error_code) for number, answer in told] == [(1, 0), (2, 0)]
+    assert hosted(member, "back") == {39}
+
+
+@pytest.mark.parametrize("version", range(STOP_REPLICA.max_version + 1))
+def test_every_version(member: Member, version: int) -> None:
+    topic = f"version{version}"
+    host(member, topic, [0, 1])
+    message = StopReplicaRequest(controller_id=7, controller_epoch=CONTROLLER_EPOCH)
+    if version == 0:
+        message.ungrouped_partitions = [StopReplicaPartitionV0(topic_name=topic)]
+    elif version < 3:
+        message.topics = [StopReplicaTopicV1(name=topic, partition_indexes=[0])]
+    else:
+        states = [StopReplicaPartitionState(partition_index=0)]
+        message.topic_states = [StopReplicaTopicState(topic_name=topic, partition_states=states)]
+    assert member.call(STOP_REPLICA, message, version).error_code == 0
+    assert hosted(member, topic) == {1}
+
+
+def test_what_was_said_in_an_older_leader_epoch_is_refused(member: Member) -> None:
+    """KIP-570: it was under way for longer than what came after it."""
+    host(member, "fenced", [0, 1])
+    state = PartitionImage(0, 3, (0,), (0, 7), 2, CONTROLLER_EPOCH)
+    partitions = {0: state._replace(leader_epoch=4), 1: state}
+    topic = TopicImage("fenced", topic_id("fenced"), partitions, {})
+    update = UpdateMetadata(7, CONTROLLER_EPOCH, "c", (), (topic,))
+    message, version = update_metadata_request(update, BROKER_EPOCH, {})
+    assert member.call(UPDATE_METADATA, message, version).error_code == 0
+    names = (TopicPartition("fenced", 0), TopicPartition("fenced", 1))
+    older = {"fenced": topic._replace(partitions=dict.fromkeys(range(2), state))}
+    value = StopReplica(7, CONTROLLER_EPOCH, names, delete=False)
+    stopping, in_version = stop_replica_request(value, BROKER_EPOCH, older)
+    response = member.call(STOP_REPLICA, stopping, in_version)
+    assert stop_replica_codes(response) == {names[0]: FencedLeaderEpoch.code, names[1]: 0}
+    assert hosted(member, "fenced") == {0}
+
+
+def test_zk_3_who_is_refused(member: Member) -> None:
+    host(member, "kept", [0])
+    late, version = stop("kept", [0], delete=True, controller_epoch=CONTROLLER_EPOCH - 1)
+    assert member.call(STOP_REPLICA, late, version).error_code == StaleControllerEpoch.code
+    message, version = stop("kept", [0], delete=True)
+    message.broker_epoch = BROKER_EPOCH - 1
+    assert member.call(STOP_REPLICA, message, version).error_code == StaleBrokerEpoch.code
+    assert hosted(member, "kept") == {0}
+
+
+def test_a_broker_without_peers_obeys_nobody(node: Broker, client: RawClient, topic: str) -> None:
+    message, version = stop(topic, [0, 1], delete=True)
+    answer = Member(node, client).call(STOP_REPLICA, message, version)
+    assert answer.error_code == ClusterAuthorizationFailed.code
+    assert hosted(Member(node, client), topic) == {0, 1}

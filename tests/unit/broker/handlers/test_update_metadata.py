@@ -1,0 +1,110 @@
+"""UpdateMetadata from a controller on another broker: what clients are told then (ZK-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from barnabas import Broker
+from barnabas.broker.metadata_wire import update_metadata_request
+from barnabas.cluster import layout
+from barnabas.cluster.control import UpdateMetadata
+from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage, TopicImage
+from barnabas.cluster.store import Create
+from barnabas.errors import (
+    ClusterAuthorizationFailed,
+    StaleBrokerEpoch,
+    StaleControllerEpoch,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from barnabas.protocol.api import METADATA, UPDATE_METADATA
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.raw_client import RawClient
+from tests.unit.broker.handlers.cluster_calls import (
+    BROKER_EPOCH,
+    CONTROLLER_EPOCH,
+    Member,
+    cluster_member,
+    topic_id,
+)
+
+LED = PartitionImage(7, 3, (7,), (7, 0), 2, CONTROLLER_EPOCH)
+BROKERS = tuple(
+    BrokerImage(broker_id, (Endpoint("PLAINTEXT", "h", 9000 + broker_id, "PLAINTEXT"),), None, -1)
+    for broker_id in (0, 7)
+)
+
+
+@pytest.fixture(scope="module")
+def member() -> Iterator[Member]:
+    with cluster_member() as one:
+        yield one
+
+
+def update(*names: str, removed: tuple[str, ...] = ()) -> UpdateMetadata:
+    topics = tuple(TopicImage(name, topic_id(name), {0: LED, 1: LED}, {}) for name in names)
+    return UpdateMetadata(7, CONTROLLER_EPOCH, "", BROKERS, topics, removed)
+
+
+def tell(member: Member, value: UpdateMetadata, broker_epoch: int = BROKER_EPOCH) -> int:
+    known: Mapping[str, TopicImage] = member.node.image.topics
+    message, version = update_metadata_request(value, broker_epoch, known)
+    return int(member.call(UPDATE_METADATA, message, version).error_code)
+
+
+def partitions(member: Member, topic: str) -> list[tuple[int, int, int, list[int]]]:
+    names = [MetadataRequestTopic(name=topic)]
+    wanted = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+    (found,) = member.call(METADATA, wanted, 9).topics
+    if found.error_code:
+        assert found.error_code == UnknownTopicOrPartition.code
+        return []
+    return [
+        (each.partition_index, each.leader_id, each.leader_epoch, each.replica_nodes)
+        for each in found.partitions
+    ]
+
+
+def test_zk_4_clients_are_told_what_the_controller_says(member: Member) -> None:
+    cluster_id = member.node.image.cluster_id
+    assert tell(member, update("told")) == 0
+    assert partitions(member, "told") == [(0, 7, 3, [7, 0]), (1, 7, 3, [7, 0])]
+    answer = member.call(METADATA, MetadataRequest(topics=[]), 9)
+    assert answer.controller_id == 7
+    assert answer.cluster_id == cluster_id
+    assert sorted((each.node_id, each.port) for each in answer.brokers) == [(0, 9000), (7, 9007)]
+    assert tell(member, update(removed=("told",))) == 0
+    assert partitions(member, "told") == []
+
+
+def test_a_topics_own_config_comes_from_the_store(member: Member) -> None:
+    path = layout.topic_config_path("configured")
+    data = layout.encode_config({"retention.ms": "10"})
+    member.run(member.node.store.commit([Create(path, data)]))
+    assert tell(member, update("configured")) == 0
+    assert member.node.image.topics["configured"].config == {"retention.ms": "10"}
+
+
+def test_zk_3_who_is_refused(member: Member) -> None:
+    assert tell(member, update("before")) == 0
+    late = update("late")._replace(controller_epoch=CONTROLLER_EPOCH - 1)
+    assert tell(member, late) == StaleControllerEpoch.code
+    assert tell(member, update("late"), BROKER_EPOCH - 1) == StaleBrokerEpoch.code
+    assert tell(member, update("before"), -1) == 0
+    assert partitions(member, "late") == []
+
+
+def test_what_has_no_topic_ids_is_refused(member: Member) -> None:
+    message, _ = update_metadata_request(update("old"), BROKER_EPOCH, {})
+    assert member.call(UPDATE_METADATA, message, 6).error_code == UnsupportedVersion.code
+    message, _ = update_metadata_request(update(), BROKER_EPOCH, {})
+    assert member.call(UPDATE_METADATA, message, 6).error_code == 0, "brokers have no ids to lack"
+
+
+def test_a_broker_without_peers_obeys_nobody(node: Broker, client: RawClient, topic: str) -> None:
+    lone = Member(node, client)
+    assert tell(lone, update("mine", removed=(topic,))) == ClusterAuthorizationFailed.code
+    assert [number for number, *_ in partitions(lone, topic)] == [0, 1]
+    assert partitions(lone, "mine") == []

@@ -1,0 +1,96 @@
+"""A broker takes its leave: what it led is led by others before its connections are closed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas import Cluster
+from barnabas.broker.server import Server
+from barnabas.cluster import layout
+from barnabas.cluster.store import Delete
+from barnabas.controller.topics import NewTopic
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    config = {
+        "controlled.shutdown.retry.backoff.ms": "100",
+        "auto.leader.rebalance.enable": "false",
+    }
+    with Cluster(3, config=config) as made:
+        yield made
+
+
+def make(cluster: Cluster, topic: NewTopic) -> None:
+    (controller,) = [
+        cluster.server(n) for n in (1, 2, 3) if cluster.server(n).node.controller.is_in_office
+    ]
+    cluster._running().run(controller.node.controller.create_topic(topic))
+
+
+def leaders(server: Server, topic: str = "t") -> list[int]:
+    return [each.leader for each in server.node.image.topics[topic].partitions.values()]
+
+
+def until_led(server: Server, expected: list[int], topic: str = "t") -> None:
+    deadline = time.monotonic() + 10
+    while leaders(server, topic) != expected:
+        assert time.monotonic() < deadline, leaders(server, topic)
+        time.sleep(0.01)
+
+
+def test_its_partitions_have_other_leaders_when_it_is_gone(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RE-13: and its death, which follows, costs nobody a leader."""
+    caplog.set_level("INFO")
+    make(cluster, NewTopic("t", assignment={0: [3, 1], 1: [3, 2], 2: [2, 3]}))
+    cluster.stop_broker(3)
+    assert "this broker leads nothing any more" in caplog.text
+    until_led(cluster.server(1), [1, 2, 2])
+    until_led(cluster.server(2), [1, 2, 2])
+    assert "broker 3 has gone: 0 partitions elected anew, 0 without a leader" in caplog.text
+    cluster.start_broker(3)
+    assert leaders(cluster.server(3)) == [1, 2, 2]
+
+
+def test_the_controller_itself_leaves_in_the_same_way(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RE-13, ZK-3"""
+    caplog.set_level("INFO")
+    make(cluster, NewTopic("t", assignment={0: [1, 3], 1: [1, 2]}))
+    assert cluster.server(1).node.controller.is_in_office
+    cluster.stop_broker(1)
+    until_led(cluster.server(2), [3, 2])
+    until_led(cluster.server(3), [3, 2])
+    assert "broker 1 is dead" not in caplog.text, "nothing was left to elect"
+
+
+def test_what_nobody_else_can_lead_is_left_after_some_attempts(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    make(cluster, NewTopic("t", assignment={0: [3, 2]}))
+    make(cluster, NewTopic("alone", assignment={0: [3]}))
+    cluster.stop_broker(2)
+    cluster.stop_broker(3)
+    assert caplog.text.count("this broker still leads 1 partitions") == 3
+    assert "stops all the same, after 3 attempts" in caplog.text
+    until_led(cluster.server(1), [-1])
+    until_led(cluster.server(1), [-1], "alone")
+
+
+def test_it_asks_again_when_there_is_no_controller_at_the_moment(cluster: Cluster) -> None:
+    make(cluster, NewTopic("t", assignment={0: [3, 2]}))
+
+    async def remove() -> None:
+        await cluster.server(3).node.store.commit([Delete(layout.CONTROLLER)])
+        await asyncio.sleep(0)
+
+    cluster._running().run(remove())
+    cluster.stop_broker(3)
+    until_led(cluster.server(2), [2])

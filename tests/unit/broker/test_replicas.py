@@ -1,0 +1,168 @@
+"""The replicas of a broker: what the controller's word makes of them, and whom they tell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas import Broker
+from barnabas.broker.replica import Replica
+from barnabas.cluster.control import IsrAnswer, StopReplica
+from barnabas.errors import InvalidUpdateVersion, UnknownTopicOrPartition
+from tests.raw_client import RawClient, batch
+from tests.unit.broker.conftest import create
+from tests.unit.broker.handlers.test_fetch import topic_id_of
+from tests.unit.broker.replicated import EPOCHS, Follower, Shared, fill, inside, replicas_of
+
+News = list[tuple[str, str, int]]
+
+
+@pytest.fixture
+def shared(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> Shared:
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:200]
+    create(client, name)
+    found = Shared(node, name, topic_id_of(client, name))
+    found.told()
+    return found
+
+
+@pytest.fixture
+def news(node: Broker) -> Iterator[News]:
+    """What is told of replicas."""
+    found: News = []
+    replicas = replicas_of(node)
+    before = (replicas.on_following, replicas.on_stopped_following)
+
+    def following(replica: Replica, leader: int) -> None:
+        assert not replica.partition.is_leader
+        found.append(("follows", replica.topic_partition.topic, leader))
+
+    def stopped(replica: Replica) -> None:
+        found.append(("stopped", replica.topic_partition.topic, -1))
+
+    replicas.on_following, replicas.on_stopped_following = following, stopped
+    yield found
+    replicas.on_following, replicas.on_stopped_following = before
+
+
+def _kinds(news: News) -> list[str | int]:
+    return [leader if kind == "follows" else kind for kind, _, leader in news]
+
+
+def test_whom_a_replica_follows_is_told(shared: Shared, news: News) -> None:
+    shared.told(leader=1)
+    shared.told(leader=1, isr=(1,), is_new_epoch=False)  # the same leader, in the same epoch
+    assert shared.replica.partition.isr == (1,)
+    shared.told(leader=1)
+    shared.told(leader=-1)
+    shared.told(leader=-1)
+    shared.told(leader=2)
+    shared.told(leader=0)
+    shared.told(leader=0)
+    assert _kinds(news) == [1, 1, "stopped", 2, "stopped"]
+
+
+def test_who_is_hosted_no_longer_follows_nobody(node: Broker, shared: Shared, news: News) -> None:
+    stop = StopReplica(0, 1, (shared.name,), delete=True)
+    shared.told(leader=1)
+    inside(node, lambda: replicas_of(node).apply_stop_replica(stop))
+    assert _kinds(news) == [1, "stopped"]
+    with pytest.raises(UnknownTopicOrPartition):
+        replicas_of(node).hosted(shared.name)
+
+
+def test_a_leader_that_stops_followed_nobody(node: Broker, shared: Shared, news: News) -> None:
+    stop = StopReplica(0, 1, (shared.name,), delete=True)
+    inside(node, lambda: replicas_of(node).apply_stop_replica(stop))
+    assert news == []
+
+
+def test_another_isr_in_the_same_epoch_keeps_what_is_known_of_followers(
+    node: Broker, client: RawClient, shared: Shared
+) -> None:
+    """RE-5: the failure of a broker lets the high watermark rise, though nobody fetches."""
+    shared.replicas = (0, 1, 2)
+    shared.told(isr=(0, 1, 2))
+    fill(client, shared.name.topic, batch(b"a"))
+    with RawClient(node.bootstrap_servers) as raw:
+        Follower(raw, shared, 1).fetch(1)
+    assert shared.replica.high_watermark == 0
+    shared.told(isr=(0, 1), is_new_epoch=False)
+    assert shared.replica.high_watermark == 0  # as far as is known here, 2 may still come back
+    inside(node, lambda: setattr(replicas_of(node), "live", {0: 100, 1: 101}))
+    assert shared.replica.high_watermark == 1
+    assert shared.replica.partition.follower_end_offset(1) == 1
+
+
+def test_an_isr_that_is_older_than_what_is_known_changes_nothing(shared: Shared) -> None:
+    shared.told(isr=(0,), is_new_epoch=False)
+    shared.partition_epoch -= 2
+    shared.told(isr=(0, 1), is_new_epoch=False)
+    assert shared.replica.partition.isr == (0,)
+
+
+def test_re_8_who_does_not_keep_up_is_proposed_to_leave(
+    node: Broker, client: RawClient, shared: Shared
+) -> None:
+    fill(client, shared.name.topic, batch(b"a"))
+    now_ms = int(time.time() * 1000)
+    inside(node, lambda: replicas_of(node).check_isr(now_ms + 29_000))
+    assert shared.proposed() == []
+    inside(node, lambda: replicas_of(node).check_isr(now_ms + 31_000))
+    inside(node, lambda: replicas_of(node).check_isr(now_ms + 31_001))
+    assert shared.proposed() == [(0,)]
+    (proposal,) = shared.proposals
+    assert (proposal.leader_epoch, proposal.partition_epoch, proposal.topic_id) == (
+        shared.leader_epoch,
+        shared.partition_epoch,
+        shared.topic_id,
+    )
+    assert shared.replica.high_watermark == 0
+    shared.agree()
+    assert shared.replica.partition.isr == (0,)
+    assert shared.replica.high_watermark == 1
+
+
+def test_a_refused_proposal_waits_for_the_controller(
+    node: Broker, client: RawClient, shared: Shared
+) -> None:
+    fill(client, shared.name.topic, batch(b"a"))
+    later_ms = int(time.time() * 1000) + 31_000
+    inside(node, lambda: replicas_of(node).check_isr(later_ms))
+    refused = IsrAnswer(InvalidUpdateVersion.code)
+    inside(node, lambda: replicas_of(node).isr_answered(shared.proposals[0], refused))
+    inside(node, lambda: replicas_of(node).check_isr(later_ms))
+    assert len(shared.proposals) == 1
+    shared.told(isr=(0, 1), is_new_epoch=False)
+    inside(node, lambda: replicas_of(node).check_isr(later_ms))
+    assert shared.proposed() == [(0,), (0,)]
+
+
+def test_what_is_not_led_here_any_more_is_not_looked_at(
+    node: Broker, client: RawClient, shared: Shared
+) -> None:
+    fill(client, shared.name.topic, batch(b"a"))
+    later_ms = int(time.time() * 1000) + 31_000
+    inside(node, lambda: replicas_of(node).check_isr(later_ms))
+    (proposal,) = shared.proposals
+    shared.told(leader=1)
+    inside(node, lambda: replicas_of(node).check_isr(later_ms))
+    assert len(shared.proposals) == 1
+    answer = IsrAnswer(0, 0, proposal.leader_epoch, (0,), proposal.partition_epoch + 1)
+    inside(node, lambda: replicas_of(node).isr_answered(proposal, answer))
+    assert shared.replica.partition.isr == (0, 1)
+
+
+def test_the_registration_is_known_to_every_partition(node: Broker, shared: Shared) -> None:
+    replicas = replicas_of(node)
+
+    def register() -> tuple[int, dict[int, int]]:
+        replicas.broker_epoch = 7
+        replicas.live = {0: 7}
+        partition = shared.replica.partition
+        return partition.broker_epoch, dict(partition.live)
+
+    assert inside(node, register) == (7, {0: 7})
+    assert EPOCHS == {0: 100, 1: 101, 2: 102}

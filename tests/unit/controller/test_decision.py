@@ -1,0 +1,75 @@
+"""Large decisions in several commits."""
+
+from __future__ import annotations
+
+from barnabas.cluster.image import PartitionImage
+from barnabas.cluster.nodes import Tree
+from barnabas.cluster.store import Check, Create
+from barnabas.controller.decision import split
+from tests.unit.controller.stage import EPOCH_VERSION, Stage, led, topic
+
+FENCE = Check("/controller_epoch", EPOCH_VERSION)
+
+
+def test_each_piece_is_fenced_and_none_is_larger_than_asked() -> None:
+    """ZK-3: what a deposed controller has begun, it cannot go on with."""
+    stage = Stage(topic("t", *[led(1, 2)] * 100))
+    decision = stage.go(1)
+    pieces = split(decision, max_bytes=2_000)
+    assert len(pieces) > 3
+    assert all(piece[0] == FENCE and len(piece) > 1 for piece in pieces)
+    assert [op for piece in pieces for op in piece[1:]] == list(decision.operations[1:])
+    sizes = [sum(len(op.path) + len(getattr(op, "data", b"")) for op in piece) for piece in pieces]
+    assert max(sizes) < 2_100
+
+
+def test_a_small_decision_is_one_commit() -> None:
+    stage = Stage(topic("t", led(1, 2)))
+    decision = stage.go(1)
+    assert split(decision) == [decision.operations]
+    assert split(stage.go(3)) == []
+
+
+def test_a_topics_first_node_comes_with_its_first_partition() -> None:
+    """Whoever finds the one without the other would make it again."""
+    stage = Stage()
+    never = PartitionImage.never_led((1,))
+    decision = stage.controller.topics_added([topic("t", never, never), topic("u", never)])
+    pieces = split(decision, max_bytes=1)
+    assert [[op.path for op in piece[1:]] for piece in pieces] == [
+        [
+            "/brokers/topics/t/partitions",
+            "/brokers/topics/t/partitions/0",
+            "/brokers/topics/t/partitions/0/state",
+        ],
+        ["/brokers/topics/t/partitions/1", "/brokers/topics/t/partitions/1/state"],
+        [
+            "/brokers/topics/u/partitions",
+            "/brokers/topics/u/partitions/0",
+            "/brokers/topics/u/partitions/0/state",
+        ],
+    ]
+
+
+def test_the_next_controller_can_go_on_from_between_two_pieces() -> None:
+    """Whatever was committed of a creation, the rest is made by whoever takes office then."""
+    never = PartitionImage.never_led((1,))
+    whole = Stage().controller.topics_added([topic("t", *[never] * 5)])
+    pieces = split(whole, max_bytes=1)
+    assert len(pieces) == 5
+    for done in range(6):
+        tree = _tree("/controller_epoch", "/brokers", "/brokers/topics", "/brokers/topics/t")
+        for piece in pieces[:done]:
+            tree.merge(tree.stage(piece[1:], 0))
+        begun = PartitionImage(1, 0, (1,), (1,), 0, 7)
+        stage = Stage(topic("t", *[begun] * done, *[never] * (5 - done)))
+        decision = stage.carry_out(stage.controller.elected([]))
+        tree.merge(tree.stage(decision.operations[1:], 0))
+        states = [path for path in tree.nodes if path.endswith("/state")]
+        assert len(states) == 5
+
+
+def _tree(*paths: str) -> Tree:
+    tree = Tree()
+    tree.merge(tree.stage([Create(path) for path in paths], 0))
+    return tree

@@ -1,0 +1,297 @@
+"""KIP-455: moving partitions, in Kafka's steps."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from barnabas.cluster import layout
+from barnabas.cluster.image import NO_LEADER, PartitionImage
+from barnabas.cluster.store import ANY_VERSION, Set
+from barnabas.controller.controller import Decision, LogEnd
+from barnabas.errors import (
+    InvalidReplicaAssignment,
+    KafkaError,
+    NewLeaderElected,
+    NoReassignmentInProgress,
+    UnknownTopicOrPartition,
+)
+from barnabas.types import TopicPartition
+from tests.unit.controller.stage import T0, Stage, broker, brokers, led, topic
+
+FIVE = brokers(1, 2, 3, 4, 5)
+
+
+def _reassign(
+    stage: Stage, replicas: tuple[int, ...] | None, name: TopicPartition = T0
+) -> KafkaError | None:
+    decision, outcomes = stage.controller.reassign({name: replicas})
+    stage.carry_out(decision)
+    return outcomes[name]
+
+
+def _topic_nodes(decision: Decision) -> list[layout.TopicNode]:
+    return [
+        layout.decode_topic("t", operation.data)
+        for operation in decision.operations
+        if isinstance(operation, Set) and operation.path == "/brokers/topics/t"
+    ]
+
+
+def _stage(*isr: int) -> Stage:
+    return Stage(topic("t", led(*isr), led(1, 2)), live=FIVE)
+
+
+def _moving(stage: Stage) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    return stage[T0].replicas, stage[T0].adding, stage[T0].removing
+
+
+def test_a_move_begins_with_all_replicas_and_a_new_epoch() -> None:
+    """RE-13: the new ones may have nothing of it, and are told so; the old ones stay."""
+    stage = _stage(1, 2)
+    assert _reassign(stage, (2, 3)) is None
+    assert _moving(stage) == ((2, 3, 1), (3,), (1,))
+    assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (1, (1, 2), 4)
+    (node,) = _topic_nodes(stage.decision)
+    assert (node.replicas[0], node.adding, node.removing) == ((2, 3, 1), {0: (3,)}, {0: (1,)})
+    assert node.replicas[1] == (1, 2)
+    first = stage.decision.operations[1]
+    assert isinstance(first, Set) and first.path == "/brokers/topics/t", "before the epoch"
+    new = {
+        to: [state.is_new for state in request.partitions]  # type: ignore[union-attr]
+        for to, request in stage.decision.requests
+        if type(request).__name__ == "LeaderAndIsr"
+    }
+    assert new == {1: [False], 2: [False], 3: [True]}
+
+
+def test_it_ends_when_all_targets_are_in_sync() -> None:
+    """RE-13: a target leads, who goes leaves the ISR, the topic's node has the targets alone."""
+    stage = _stage(1, 2)
+    _reassign(stage, (2, 3))
+    answer = stage.propose(1, 2, 3)
+    assert answer.error_code == NewLeaderElected.code, "LeaderAndIsr says the rest"
+    assert _moving(stage) == ((2, 3), (), ())
+    assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (2, (2, 3), 6)
+    steps = [(state.leader, state.isr) for state in stage.written_of(T0)[1:]]
+    assert steps == [(1, (1, 2, 3)), (2, (1, 2, 3)), (2, (2, 3))]
+    (node,) = _topic_nodes(stage.decision)
+    assert node == layout.TopicNode(node.topic_id, {0: (2, 3), 1: (1, 2)})
+    assert stage.stopped(1) == [(T0, True)]
+    assert stage.told(1) == {}
+    assert stage.told(2) == stage.told(3) == {T0: stage[T0]}
+
+
+def test_a_leader_that_stays_keeps_leading() -> None:
+    stage = _stage(1, 2)
+    _reassign(stage, (1, 3))
+    assert stage.propose(1, 2).error_code == 0
+    answer = stage.propose(1, 2, 3)
+    assert (answer.error_code, answer.leader, answer.isr) == (0, 1, (1, 2, 3))
+    assert (stage[T0].leader, stage[T0].isr, stage[T0].replicas) == (1, (1, 3), (1, 3))
+
+
+def test_another_order_is_done_at_once() -> None:
+    """And its new first replica leads when somebody asks for preferred leaders."""
+    stage = _stage(1, 2)
+    assert _reassign(stage, (2, 1)) is None
+    assert _moving(stage) == ((2, 1), (), ())
+    assert stage[T0].leader == 1
+    decision, _ = stage.controller.elect_leaders([T0], unclean=False)
+    stage.carry_out(decision)
+    assert stage[T0].leader == 2
+
+
+def test_fewer_replicas_are_done_at_once() -> None:
+    stage = _stage(1, 2, 3)
+    assert _reassign(stage, (3,)) is None
+    assert (stage[T0].leader, stage[T0].isr, stage[T0].replicas) == (3, (3,), (3,))
+    assert stage.stopped(1) == stage.stopped(2) == [(T0, True)]
+
+
+def test_it_can_be_taken_back() -> None:
+    stage = _stage(1, 2)
+    _reassign(stage, (3, 4))
+    stage.propose(1, 2, 3)
+    assert _reassign(stage, None) is None
+    assert _moving(stage) == ((1, 2), (), ())
+    assert (stage[T0].leader, stage[T0].isr) == (1, (1, 2))
+    assert stage.stopped(3) == stage.stopped(4) == [(T0, True)]
+    assert isinstance(_reassign(stage, None), NoReassignmentInProgress)
+
+
+def test_a_new_wish_takes_the_place_of_the_old_one() -> None:
+    stage = _stage(1, 2)
+    _reassign(stage, (3, 4))
+    stage.propose(1, 2, 3)
+    assert _reassign(stage, (5, 4)) is None
+    assert _moving(stage) == ((5, 4, 1, 2), (5, 4), (1, 2))
+    assert stage[T0].isr == (1, 2)
+    assert stage.stopped(3) == [(T0, True)]
+    assert stage.told(5).keys() == stage.told(4).keys() == {T0}
+
+
+@pytest.mark.parametrize("leader", [3, NO_LEADER])
+def test_it_is_not_taken_back_from_the_only_ones_in_sync(leader: int) -> None:
+    """That would be an election of somebody who has not got everything."""
+    stage = _stage(1, 2)
+    _reassign(stage, (3,))
+    stage.go(1, 2)
+    stage.carry_out(stage.controller.elected([]))
+    moving = stage[T0]._replace(leader=leader, isr=(3,))
+    image = stage.controller.image
+    partitions = {**image.topics["t"].partitions, 0: moving}
+    topics = {"t": image.topics["t"]._replace(partitions=partitions)}
+    stage.controller.image = image._replace(topics=topics)
+    assert isinstance(_reassign(stage, None), InvalidReplicaAssignment)
+    assert stage[T0] == moving
+    assert stage.decision.operations == ()
+
+
+@pytest.mark.parametrize(
+    ("replicas", "message"),
+    [
+        ((), "at least one"),
+        ((1, 1), "named twice"),
+        ((1, -1), "no id"),
+        ((1, 9), r"\[9\] do not live"),
+    ],
+)
+def test_what_is_no_assignment(replicas: tuple[int, ...], message: str) -> None:
+    stage = _stage(1, 2)
+    error = _reassign(stage, replicas)
+    assert isinstance(error, InvalidReplicaAssignment)
+    assert re.search(message, str(error))
+    assert stage.decision.operations == ()
+    assert stage.decision.requests == ()
+
+
+def test_what_is_not_there_cannot_be_moved() -> None:
+    stage = _stage(1, 2)
+    for name in (TopicPartition("t", 9), TopicPartition("x", 0)):
+        assert isinstance(_reassign(stage, (1, 3), name), UnknownTopicOrPartition)
+    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    assert isinstance(_reassign(stage, (1, 3)), UnknownTopicOrPartition)
+
+
+def test_some_wishes_fail_and_the_others_are_granted_in_one_write_of_the_topic() -> None:
+    stage = _stage(1, 2)
+    other, gone = TopicPartition("t", 1), TopicPartition("t", 7)
+    decision, outcomes = stage.controller.reassign({T0: (3,), other: (4,), gone: None})
+    stage.carry_out(decision)
+    assert outcomes[T0] is None and outcomes[other] is None
+    (node,) = _topic_nodes(decision)
+    assert node.adding == {0: (3,), 1: (4,)}
+
+
+def test_a_dead_old_replica_may_be_moved_away() -> None:
+    """RE-13: the way to be rid of a broker that never comes back."""
+    stage = _stage(1, 2)
+    stage.go(2)
+    assert _reassign(stage, (1, 3)) is None
+    stage.propose(1, 3)
+    assert (stage[T0].replicas, stage[T0].isr) == ((1, 3), (1, 3))
+    assert stage.stopped(2) == [], "there is nobody to be told"
+
+
+def test_a_target_that_dies_and_comes_back_is_waited_for() -> None:
+    stage = _stage(1, 2)
+    _reassign(stage, (2, 3))
+    stage.go(3)
+    assert _moving(stage) == ((2, 3, 1), (3,), (1,))
+    stage.come(broker(3, 203))
+    assert stage.told(3) == {T0: stage[T0]}
+    stage.propose(1, 2, 3)
+    assert _moving(stage) == ((2, 3), (), ())
+
+
+def test_the_next_controller_goes_on_with_it() -> None:
+    """RE-13: one that finds all targets in sync ends it."""
+    begun = led(1, 2, replicas=(2, 3, 1))._replace(adding=(3,), removing=(1,))
+    done = begun._replace(isr=(1, 2, 3))
+    stage = Stage(topic("t", begun, done))
+    stage.carry_out(stage.controller.elected([]))
+    assert stage[T0] == begun
+    assert stage[TopicPartition("t", 1)].replicas == (2, 3)
+    assert stage.stopped(1) == [(TopicPartition("t", 1), True)]
+    stage.propose(1, 2, 3)
+    assert _moving(stage) == ((2, 3), (), ())
+
+
+def test_a_move_that_no_target_can_lead_waits() -> None:
+    stage = _stage(1, 2)
+    _reassign(stage, (3,))
+    stage.carry_out(stage.controller.shutdown_wished(3)[0])
+    assert _moving(stage) == ((3, 1, 2), (3,), (1, 2))
+    assert stage.propose(1, 2, 3).error_code != 0
+    stage.come(broker(3, 203))
+    stage.propose(1, 2, 3)
+    assert (stage[T0].leader, _moving(stage)) == (3, ((3,), (), ()))
+
+
+def test_a_dead_replica_that_stays_is_no_hindrance() -> None:
+    stage = _stage(1, 2)
+    stage.go(2)
+    assert _reassign(stage, (2, 3)) is None
+    assert _moving(stage) == ((2, 3, 1), (3,), (1,))
+
+
+def test_a_new_controller_waits_for_the_only_target_that_is_in_sync() -> None:
+    moving = led(3, replicas=(3, 1))._replace(adding=(3,), removing=(1,))
+    stage = Stage(topic("t", moving), live=brokers(1, 2))
+    stage.carry_out(stage.controller.elected([]))
+    assert (stage[T0].leader, stage[T0].isr) == (NO_LEADER, (3,))
+    assert _moving(stage) == ((3, 1), (3,), (1,))
+    stage.come(broker(3))
+    assert (stage[T0].leader, _moving(stage)) == (3, ((3,), (), ()))
+
+
+def test_it_makes_nobody_a_leader_who_may_have_lost_records() -> None:
+    """KIP-966: a smaller assignment is no way around the question where logs end."""
+    safe = topic("t", led(1, replicas=(1, 2, 3)), min_insync_replicas="2")
+    stage = Stage(safe)
+    stage.come(broker(1, 201, lossy=True))
+    assert _reassign(stage, (1,)) is None
+    assert stage[T0].leader == NO_LEADER
+    assert stage.controller.ends_wanted == {T0}
+    ends = {1: LogEnd(2, 5), 2: LogEnd(3, 7), 3: LogEnd(3, 6)}
+    stage.carry_out(stage.controller.ends_known({T0: ends}))
+    assert (stage[T0].leader, stage[T0].isr) == (2, (2,))
+    stage.propose(2, 1)
+    assert (stage[T0].leader, _moving(stage)) == (1, ((1,), (), ()))
+
+
+def test_a_leader_that_is_no_longer_wanted_hands_over_first() -> None:
+    """And if all of the new targets are in sync the move is over at once."""
+    begun = led(3, 1, 2, replicas=(3, 1, 2))._replace(adding=(3,), removing=(1, 2))
+    stage = Stage(topic("t", begun), live=FIVE)
+    assert _reassign(stage, (2,)) is None
+    assert (stage[T0].leader, stage[T0].isr, _moving(stage)) == (2, (2,), ((2,), (), ()))
+    assert stage.stopped(3) == stage.stopped(1) == [(T0, True)]
+    states = [(state.leader, state.isr) for state in stage.written_of(T0)]
+    assert states == [(2, (3, 1, 2)), (2, (1, 2)), (2, (1, 2)), (2, (2,))]
+
+
+def test_a_partition_that_never_began_begins_elsewhere() -> None:
+    stage = Stage(topic("t", PartitionImage.never_led((9,))))
+    stage.carry_out(stage.controller.elected([]))
+    assert stage[T0].leader == NO_LEADER
+    assert _reassign(stage, (2, 3)) is None
+    assert (stage[T0].leader, stage[T0].isr, stage[T0].replicas) == (2, (2, 3), (2, 3))
+
+
+def test_a_topics_node_is_written_on_the_version_that_was_read() -> None:
+    """Else a partition that somebody has added meanwhile would be lost."""
+    stage = _stage(1, 2)
+    _reassign(stage, (2, 3))
+    (written,) = [op for op in stage.decision.operations if op.path == "/brokers/topics/t"]
+    assert isinstance(written, Set) and written.version == ANY_VERSION
+    stage.controller.topic_versions["t"] = 4
+    versions = []
+    for replicas in ((2, 4), (2, 5), None):
+        _reassign(stage, replicas)
+        for operation in stage.decision.operations:
+            if isinstance(operation, Set) and operation.path == "/brokers/topics/t":
+                versions.append(operation.version)
+    assert versions == [4, 5, 6]

@@ -11,17 +11,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.accounting import Cpu, cpu, resident_bytes
 from tests.foreign import require_java, require_kafka_jars
 from tests.integration.broker_process import broker_process, free_port
+from tests.integration.cluster_process import cluster_process
 
 _START_SECONDS = 60.0
 _READY = "started (kafka.server.KafkaServer)"
 _JAVA_OPTIONS = (
-    # What kafka-server-start.sh sets, heap and collector included.
-    *("-server", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    # What kafka-server-start.sh sets, collector included.
+    *("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
     "-Djava.awt.headless=true",
 )
+_ONE_GIGABYTE = ("-Xms1g", "-Xmx1g")
 
 
 class Broker(NamedTuple):
@@ -32,6 +35,22 @@ class Broker(NamedTuple):
     pid: int
     data_dir: Path | None = None
     """Where its logs are, if that is known."""
+    replicas: int = 1
+    """Of each topic."""
+    peers: tuple[int, ...] = ()
+    """The processes of the other brokers, in a cluster."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return (self.pid, *self.peers)
+
+    def cpu(self) -> Cpu:
+        """What all brokers have used."""
+        used = [cpu(pid) for pid in self.pids]
+        return Cpu(sum(each.user for each in used), sum(each.system for each in used))
+
+    def resident_bytes(self) -> int:
+        return sum(map(resident_bytes, self.pids))
 
 
 @contextlib.contextmanager
@@ -43,11 +62,35 @@ def barnabas(directory: Path, *options: str) -> Iterator[Broker]:
 
 
 @contextlib.contextmanager
+def barnabas_cluster(directory: Path) -> Iterator[Broker]:
+    """Three brokers of ours and a ZooKeeper, replication factor 3, min.insync.replicas 2."""
+    directory.mkdir(parents=True, exist_ok=True)
+    options = ("min.insync.replicas=2", "auto.create.topics.enable=false")
+    with cluster_process(directory, 3, *options) as cluster:
+        processes = [broker.process for broker in cluster.brokers.values()]
+        pids = [process.pid for process in processes if process is not None]
+        yield Broker("Barnabas", cluster.bootstrap_servers, pids[0], None, 3, tuple(pids[1:]))
+
+
+@contextlib.contextmanager
 def kafka(directory: Path) -> Iterator[Broker]:
     """A Kafka in ZooKeeper mode, the ZooKeeper beside it from the same jars.
 
     Ends by pytest's skip exception where Java or Maven is missing, as the tests do.
     """
+    with _kafkas(directory, 1, _ONE_GIGABYTE) as (servers, pids):
+        yield Broker("Kafka", servers, pids[0])
+
+
+@contextlib.contextmanager
+def kafka_cluster(directory: Path) -> Iterator[Broker]:
+    """Three Kafkas of 600 MB heap, replication factor 3, min.insync.replicas 2; see `kafka`."""
+    with _kafkas(directory, 3, ("-Xms600m", "-Xmx600m")) as (servers, pids):
+        yield Broker("Kafka", servers, pids[0], None, 3, tuple(pids[1:]))
+
+
+@contextlib.contextmanager
+def _kafkas(directory: Path, count: int, heap: tuple[str, ...]) -> Iterator[tuple[str, list[int]]]:
     java, jars = require_java(), require_kafka_jars()
     directory.mkdir(parents=True, exist_ok=True)
     zookeeper_port = free_port()
@@ -62,25 +105,33 @@ def kafka(directory: Path) -> Iterator[Broker]:
         f"{jars}/*",
         f"-Dlog4j.configuration=file:{directory}/log4j.properties",
     ]
-    with _process([*run, "-Xmx256m", _ZOOKEEPER, str(directory / "zoo.cfg")], directory / "zk.log"):
+    with contextlib.ExitStack() as stack:
+        zookeeper = [*run, "-Xmx256m", _ZOOKEEPER, str(directory / "zoo.cfg")]
+        stack.enter_context(_process(zookeeper, directory / "zk.log"))
         _wait_for_port(zookeeper_port)
-        port = free_port()  # only now: it would have been the same one before
-        settings = {
-            "broker.id": 0,
-            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-            "zookeeper.connect": f"127.0.0.1:{zookeeper_port}",
-            "log.dirs": directory / "data",
-            "offsets.topic.replication.factor": 1,
-            "transaction.state.log.replication.factor": 1,
-            "transaction.state.log.min.isr": 1,
-            "auto.create.topics.enable": "false",
-        }
-        path = directory / "server.properties"
-        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        command = [*run, *_JAVA_OPTIONS, "kafka.Kafka", str(path)]
-        with _process(command, directory / "kafka.log") as process:
-            _wait_for(process, directory / "kafka.log", _READY)
-            yield Broker("Kafka", f"127.0.0.1:{port}", process.pid)
+        servers, processes = [], []
+        for broker_id in range(count):
+            port = free_port()
+            settings = {
+                "broker.id": broker_id,
+                "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+                "zookeeper.connect": f"127.0.0.1:{zookeeper_port}",
+                "log.dirs": directory / f"data-{broker_id}",
+                "offsets.topic.replication.factor": count,
+                "transaction.state.log.replication.factor": count,
+                "transaction.state.log.min.isr": min(2, count),
+                "min.insync.replicas": min(2, count),
+                "auto.create.topics.enable": "false",
+            }
+            path = directory / f"server-{broker_id}.properties"
+            path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+            command = [*run, *_JAVA_OPTIONS, *heap, "kafka.Kafka", str(path)]
+            log = directory / f"kafka-{broker_id}.log"
+            processes.append((stack.enter_context(_process(command, log)), log))
+            servers.append(f"127.0.0.1:{port}")
+        for process, log in processes:
+            _wait_for(process, log, _READY)
+        yield ",".join(servers), [process.pid for process, _ in processes]
 
 
 _ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

@@ -46,9 +46,9 @@ def _common(servers: str) -> dict[str, Any]:
     return {"bootstrap.servers": servers, "log_level": 3}  # errors; it is chatty at its end
 
 
-def create_topic(servers: str, topic: str, partitions: int) -> None:
+def create_topic(servers: str, topic: str, partitions: int, replicas: int = 1) -> None:
     admin = AdminClient(_common(servers))
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_TIMEOUT_SECONDS)
+    admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(_TIMEOUT_SECONDS)
 
 
 def delete_topic(servers: str, topic: str) -> None:

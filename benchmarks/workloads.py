@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import client_work
-from benchmarks.accounting import Cpu, cpu, cpu_seconds
+from benchmarks.accounting import Cpu
 from benchmarks.bare_write import BareWrite
 from benchmarks.brokers import Broker, barnabas, kafka
 from benchmarks.client_work import Load
@@ -49,6 +49,8 @@ class Transfer(NamedTuple):
     goal: float | None
     consume_goal: float | None = None
     is_consumed: bool = False
+    rate_goal: float | None = None
+    """MB/s; None: what the broker beside it reaches."""
 
 
 TRANSFERS = (
@@ -59,7 +61,19 @@ TRANSFERS = (
     Transfer("1 KB", Load(1_000_000, 1000, 6, LARGE), 0.7, 0.25, True),
     Transfer("1 KB lz4", Load(1_000_000, 1000, 6, LZ4), 0.2),
 )
-PACES = (1_000, 10_000)
+
+
+class Plan(NamedTuple):
+    """What is run, and what of it is to be reached."""
+
+    transfers: Sequence[Transfer] = TRANSFERS
+    paces: Sequence[int] = (1_000, 10_000)
+    one_at_a_time_ms: tuple[float, float] = (0.11, 0.2)  # p50, p99
+    one_at_a_time_us: float | None = 55.0  # of the broker's CPU
+    end_to_end_ms: tuple[float, float] = (0.30, 0.8)
+
+
+ALONE = Plan()
 
 
 class Measured(NamedTuple):
@@ -119,12 +133,16 @@ def measure_alone(scale: float, memory: WarmMemory) -> list[Figure]:
 
 
 def measure(
-    brokers: Sequence[Broker], options: argparse.Namespace, memory: WarmMemory, floor: BareWrite
+    brokers: Sequence[Broker],
+    options: argparse.Namespace,
+    memory: WarmMemory,
+    floor: BareWrite | None,
+    plan: Plan = ALONE,
 ) -> list[Figure]:
     """All rows against the first broker, and against a second one to be compared with."""
     chosen = [
         (name, row)
-        for name, row in rows(options.scale, floor)
+        for name, row in rows(options.scale, floor, plan)
         if not options.only or any(word in name for word in options.only)
     ]
     for broker in brokers:
@@ -166,46 +184,48 @@ def median(measured: Iterable[Measured]) -> float:
 
 def warm_up(broker: Broker, topic: str, share: float) -> None:
     load = WARM_LOAD._replace(records=max(1000, int(WARM_LOAD.records * share)))
-    client_work.create_topic(broker.servers, topic, load.partitions)
+    client_work.create_topic(broker.servers, topic, load.partitions, broker.replicas)
     client_work.produce(broker.servers, topic, load)
     client_work.consume(broker.servers, topic, load)
     client_work.one_at_a_time(broker.servers, topic, int(ONE_AT_A_TIME_REQUESTS * share))
     client_work.delete_topic(broker.servers, topic)
 
 
-def rows(scale: float, floor: BareWrite) -> list[tuple[str, Row]]:
+def rows(scale: float, floor: BareWrite | None, plan: Plan) -> list[tuple[str, Row]]:
     """Name and work of every row, latencies last."""
     listed: list[tuple[str, Row]] = []
-    for transfer in TRANSFERS:
+    for transfer in plan.transfers:
         load = transfer.load._replace(records=max(1000, int(transfer.load.records * scale)))
         row = _transfer(transfer._replace(load=load), floor)
         listed.append((f"produce {transfer.name}", row))
     requests = max(100, int(ONE_AT_A_TIME_REQUESTS * scale))
-    listed.append(("one at a time", _one_at_a_time(requests)))
-    for pace in PACES:
+    listed.append(("one at a time", _one_at_a_time(requests, plan)))
+    for pace in plan.paces:
         seconds = max(0.2, END_TO_END_SECONDS * min(scale, 4))
-        listed.append((f"end to end {pace:,}/s", _end_to_end(pace, seconds)))
+        listed.append((f"end to end {pace:,}/s", _end_to_end(pace, seconds, plan)))
     return listed
 
 
-def _transfer(transfer: Transfer, floor: BareWrite) -> Row:
+def _transfer(transfer: Transfer, floor: BareWrite | None) -> Row:
     load = transfer.load
     volume = load.records * load.size
 
     def row(broker: Broker, topic: str) -> list[Measured]:
-        client_work.create_topic(broker.servers, topic, load.partitions)
-        before = cpu(broker.pid)
+        client_work.create_topic(broker.servers, topic, load.partitions, broker.replicas)
+        before = broker.cpu()
         seconds = client_work.produce(broker.servers, topic, load)
-        used = cpu(broker.pid).since(before)
+        used = broker.cpu().since(before)
         name = f"produce {transfer.name}"
         measured = _volume(name, volume, seconds, used, transfer.goal)
-        stored = stored_bytes(broker, topic)
-        if stored:
+        if transfer.rate_goal is not None:
+            measured[-1] = measured[-1]._replace(goal=transfer.rate_goal)
+        stored = 0 if floor is None else stored_bytes(broker, topic)
+        if floor is not None and stored:
             measured += _beside_bare(name, volume, used, floor.store(stored))
         if transfer.is_consumed:
-            before = cpu(broker.pid)
+            before = broker.cpu()
             seconds = client_work.consume(broker.servers, topic, load)
-            used = cpu(broker.pid).since(before)
+            used = broker.cpu().since(before)
             name = f"consume {transfer.name.partition(',')[0]}"
             measured += _volume(name, volume, seconds, used, transfer.consume_goal)
         client_work.delete_topic(broker.servers, topic)
@@ -242,34 +262,38 @@ def _beside_bare(name: str, volume: int, used: Cpu, bare: Cpu) -> list[Measured]
     return measured
 
 
-def _one_at_a_time(requests: int) -> Row:
+def _one_at_a_time(requests: int, plan: Plan) -> Row:
     def row(broker: Broker, topic: str) -> list[Measured]:
         name = "one record at a time"
-        client_work.create_topic(broker.servers, topic, 1)
+        client_work.create_topic(broker.servers, topic, 1, broker.replicas)
         client_work.one_at_a_time(broker.servers, topic, requests // 10)
-        before = cpu_seconds(broker.pid)
+        before = broker.cpu()
         taken = client_work.one_at_a_time(broker.servers, topic, requests)
-        cpu = cpu_seconds(broker.pid) - before
+        used = broker.cpu().since(before)
+        p50, p99 = plan.one_at_a_time_ms
         return [
-            Measured(f"{name}, p50", "ms", taken.at(0.5), 0.11),
-            Measured(f"{name}, p99", "ms", taken.at(0.99), 0.2),
+            Measured(f"{name}, p50", "ms", taken.at(0.5), p50),
+            Measured(f"{name}, p99", "ms", taken.at(0.99), p99),
             Measured(f"{name}, p99.9", "ms", taken.at(0.999)),
-            Measured(f"{name}, CPU", "us/request", cpu / requests * 1e6, 55.0),
+            Measured(
+                f"{name}, CPU", "us/request", used.total / requests * 1e6, plan.one_at_a_time_us
+            ),
         ]
 
     return row
 
 
-def _end_to_end(pace: int, seconds: float) -> Row:
+def _end_to_end(pace: int, seconds: float, plan: Plan) -> Row:
     def row(broker: Broker, topic: str) -> list[Measured]:
-        client_work.create_topic(broker.servers, topic, 1)
-        before, began = cpu_seconds(broker.pid), time.perf_counter()
+        client_work.create_topic(broker.servers, topic, 1, broker.replicas)
+        before, began = broker.cpu(), time.perf_counter()
         taken = client_work.end_to_end(broker.servers, topic, pace, seconds)
-        cores = (cpu_seconds(broker.pid) - before) / (time.perf_counter() - began)
+        cores = broker.cpu().since(before).total / (time.perf_counter() - began)
+        p50, p99 = plan.end_to_end_ms
         name = f"end to end at {pace:,}/s"
         return [
-            Measured(f"{name}, p50", "ms", taken.at(0.5), 0.30),
-            Measured(f"{name}, p99", "ms", taken.at(0.99), 0.8),
+            Measured(f"{name}, p50", "ms", taken.at(0.5), p50),
+            Measured(f"{name}, p99", "ms", taken.at(0.99), p99),
             Measured(f"{name}, p99.9", "ms", taken.at(0.999)),
             Measured(f"{name}, CPU", "cores", cores),
         ]

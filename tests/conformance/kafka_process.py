@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 
 from tests import foreign
 from tests.conformance.java_client import FRUGAL
@@ -20,6 +18,8 @@ _READY = "started (kafka.server.KafkaServer)"
 _LOG4J = """log4j.rootLogger=WARN, out
 log4j.logger.kafka.server.KafkaServer=INFO
 log4j.logger.kafka.log.LogManager=INFO
+# It complains of each partition whose broker is yet to start.
+log4j.logger.state.change.logger=OFF
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d %p %m (%c)%n
@@ -59,10 +59,8 @@ class KafkaProcess:
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def terminate(self) -> None:
+    def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-
-    def wait(self) -> None:
         self.process.wait(STOP_SECONDS)
 
     def kill(self) -> None:
@@ -70,20 +68,27 @@ class KafkaProcess:
         self.process.wait()
 
 
-@contextlib.contextmanager
-def kafka_in_place_of(cluster: ClusterProcess) -> Iterator[dict[int, KafkaProcess]]:
-    """Kafka's brokers on the cluster's ZooKeeper, which runs; stopped in order at the end."""
-    running: dict[int, KafkaProcess] = {}
-    try:
-        for broker_id, ours in cluster.brokers.items():
-            running[broker_id] = KafkaProcess(ours)
-        for broker in running.values():
+class KafkaCluster:
+    """Kafka's brokers in the place of a cluster's, on its ZooKeeper."""
+
+    def __init__(self, cluster: ClusterProcess) -> None:
+        self._brokers = cluster.brokers
+        self.running: dict[int, KafkaProcess] = {}
+
+    def start(self) -> None:
+        for broker_id, ours in self._brokers.items():
+            self.running[broker_id] = KafkaProcess(ours)
+        for broker in self.running.values():
             broker.wait_until_ready()
-        yield running
-        for broker in running.values():
-            broker.terminate()
-            broker.wait()
-    finally:
-        for broker in running.values():
+
+    def stop(self) -> None:
+        """One after the other, as they hand over what they lead."""
+        for broker in self.running.values():
+            broker.stop()
+        self.running.clear()
+
+    def kill_all(self) -> None:
+        """Whatever still runs at the end of a test."""
+        for broker in self.running.values():
             if broker.process.poll() is None:
                 broker.kill()

@@ -6,7 +6,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -86,7 +86,7 @@ class Sender(ABC):
 class ConfluentSender(Sender):
     """librdkafka's idempotent producer."""
 
-    def __init__(self, servers: str, replicas: int) -> None:
+    def __init__(self, servers: str, replicas: int, settings: Mapping[str, int] = {}) -> None:
         self._producer = Producer(
             {
                 "bootstrap.servers": servers,
@@ -99,6 +99,7 @@ class ConfluentSender(Sender):
                 "reconnect.backoff.max.ms": 100,
                 "retry.backoff.ms": 20,
                 "log_level": 0,
+                **settings,
             }
         )
         super().__init__(servers, "sent-by-confluent-kafka", replicas)

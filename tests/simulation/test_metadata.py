@@ -30,6 +30,10 @@ def _store(seed: int = 1) -> tuple[World, Ensemble, Session]:
     return world, ensemble, Session(ensemble, Life(), timeout_ms=1000)
 
 
+def _state(session: Session) -> SessionState:
+    return session.session_state
+
+
 def _outcome(world: World, life: Life, work: Coroutine[Any, Any, Any], ms: int = 300) -> Any:
     found: list[Any] = []
 
@@ -79,11 +83,11 @@ def test_a_short_silence_costs_nothing() -> None:
     session.cut_off()
     world.run_until(world.now_ms + 500)
     session.heard()
-    assert session.session_state is SessionState.SUSPENDED
+    assert _state(session) is SessionState.SUSPENDED
     session.reconnect()
     world.run_until(world.now_ms + 2000)
     assert ensemble.tree.read("/me") is not None
-    assert session.session_state is SessionState.CONNECTED
+    assert _state(session) is SessionState.CONNECTED
 
 
 def test_a_lost_answer_leaves_open_whether_it_happened() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker.receive_memory import ReceiveMemory
 from barnabas.client.errors import ConnectionLost
 from barnabas.errors import UnsupportedVersion
 from barnabas.protocol.api import FETCH, LIST_OFFSETS
@@ -46,13 +47,23 @@ class Bounds(NamedTuple):
 class LeaderConnection:
     """To one leader, by its id."""
 
-    __slots__ = ("_channel", "_node", "_number", "_peers", "_told", "fetch_version", "leader_id")
+    __slots__ = (
+        "_channel",
+        "_memory",
+        "_node",
+        "_number",
+        "_peers",
+        "_told",
+        "fetch_version",
+        "leader_id",
+    )
 
     def __init__(self, node: Node, peers: Peers, leader_id: int, number: int) -> None:
         """`number` tells the fetchers of a leader apart, in their client ids."""
         self._node = node
         self._peers = peers
         self._number = number
+        self._memory = ReceiveMemory()
         self._channel: Channel | None = None
         self._told: BrokerImage | None = None
         self.leader_id = leader_id
@@ -69,6 +80,7 @@ class LeaderConnection:
             self._leader(),
             f"fetcher-{self._number}",
             self._node.config.int("replica.socket.timeout.ms"),
+            self._memory,
         )
         self._channel = channel
         self.fetch_version = channel.version(FETCH)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from barnabas.clock import Clock, Random
     from barnabas.cluster.image import BrokerImage, Endpoint
     from barnabas.config import BrokerConfig
+    from barnabas.net.memory import MemoryPool
 
 
 class Peers:
@@ -28,10 +29,17 @@ class Peers:
         self._config = config
         self._seams = Seams(clock, random, dial_tcp)
 
-    async def connect(self, broker: BrokerImage, purpose: str, timeout_ms: int) -> Channel:
+    async def connect(
+        self,
+        broker: BrokerImage,
+        purpose: str,
+        timeout_ms: int,
+        memory: MemoryPool | None = None,
+    ) -> Channel:
         """A connection on which requests can be sent; `timeout_ms` is how long an answer may take.
 
-        `purpose` goes into its client id, for the peer's logs. Raises ConnectionLost, NoAnswer.
+        `purpose` goes into its client id, for the peer's logs; `memory` has the buffers into which
+        answers are received, if not the connection's own. Raises ConnectionLost, NoAnswer.
         """
         endpoint = self._endpoint(broker)
         if endpoint is None:
@@ -44,7 +52,7 @@ class Peers:
             request_timeout_ms=timeout_ms,
         )
         address = Node(broker.broker_id, endpoint.host, endpoint.port)
-        channel = Channel(address, config, self._seams)
+        channel = Channel(address, config, self._seams, memory)
         await channel.open()
         return channel
 

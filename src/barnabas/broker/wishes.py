@@ -23,6 +23,7 @@ from barnabas.cluster.store import (
     NoNode,
     Operation,
     Set,
+    Znode,
 )
 from barnabas.controller.placement import Assignment, place, place_more
 from barnabas.controller.topics import (
@@ -122,7 +123,7 @@ class Wishes:
         for topic, assignment in topics:
             path, config = layout.topic_config_path(topic.name), layout.encode_config(topic.configs)
             # A config may be left of a topic that an administrator removed by hand.
-            left_over = await self._store.read(path)
+            left_over = await self._read(path)
             operations.append(Create(path, config) if left_over is None else Set(path, config))
             node = layout.encode_topic(self._random.uuid(), assignment)
             operations.append(Create(layout.topic_path(topic.name), node))
@@ -147,10 +148,10 @@ class Wishes:
         path = layout.topic_path(topic)
         while True:
             image = self._image_of()
-            if await self._store.read(layout.delete_topic_path(topic)) is not None:
+            if await self._read(layout.delete_topic_path(topic)) is not None:
                 raise InvalidTopic("The topic is queued for deletion.")
             # The store's word counts, and its version: several may want to enlarge one topic.
-            node = await self._store.read(path)
+            node = await self._read(path)
             if node is None:
                 raise UnknownTopicOrPartition(f"The topic '{topic}' does not exist.")
             before = layout.decode_topic(topic, node.data)
@@ -202,6 +203,13 @@ class Wishes:
             await self._store.commit(operations)
         except (NodeExists, NoNode, BadVersion):
             raise
+        except MetadataError as error:
+            raise NotController(f"the metadata store does not answer: {error}") from error
+
+    async def _read(self, path: str) -> Znode | None:
+        """Read on behalf of a client; raises NotController as `commit` does."""
+        try:
+            return await self._store.read(path)
         except MetadataError as error:
             raise NotController(f"the metadata store does not answer: {error}") from error
 

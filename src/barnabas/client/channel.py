@@ -18,6 +18,7 @@ from barnabas.client.errors import ConnectionLost, NoAnswer
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Connection
+from barnabas.net.memory import MemoryPool
 from barnabas.protocol.api import API_VERSIONS, Api
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import decode_response, encode_request
@@ -68,11 +69,15 @@ class _Pending(NamedTuple):
 
 
 class Channel:
-    def __init__(self, node: Node, config: ClientConfig, seams: Seams) -> None:
+    def __init__(
+        self, node: Node, config: ClientConfig, seams: Seams, memory: MemoryPool | None = None
+    ) -> None:
+        """`memory`: the buffers into which answers are received, if not the connection's own."""
         self.node = node
         self._config = config
         self._clock = seams.clock
         self._dial = seams.dial
+        self._memory = memory
         self._connection: Connection | None = None
         self._versions: dict[int, tuple[int, int]] = {}
         self._pending: dict[int, _Pending] = {}  # by correlation id, oldest first
@@ -180,7 +185,7 @@ class Channel:
     # ---- answers ----
 
     def _make_connection(self) -> Connection:
-        return Connection(self, max_frame_bytes=_MAX_RESPONSE_BYTES)
+        return Connection(self, max_frame_bytes=_MAX_RESPONSE_BYTES, memory=self._memory)
 
     def connection_opened(self, connection: Connection) -> None:
         """Nothing to do: `open` awaits it."""

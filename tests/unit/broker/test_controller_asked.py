@@ -161,7 +161,7 @@ def test_a_broker_that_is_to_stop_is_relieved() -> None:
 
 
 def test_leaders_come_home_when_asked_and_by_themselves() -> None:
-    """RE-12, KIP-460"""
+    """RE-13, KIP-460"""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(2, 3))
@@ -253,7 +253,7 @@ def test_no_two_brokers_get_the_same_producer_ids() -> None:
 def test_the_replica_whose_log_ends_last_leads_where_the_isr_cannot_be_trusted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """RE-13, KIP-966: all are asked, and until all have answered nobody leads."""
+    """RE-11, KIP-966: all are asked, and until all have answered nobody leads."""
 
     async def play(them: Brokers) -> None:
         await made(them, assigned(2, 3, 1, min_insync_replicas="2"))

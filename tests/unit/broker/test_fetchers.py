@@ -39,7 +39,7 @@ def test_a_follower_has_its_leaders_bytes(tmp_path: Path) -> None:
                     await asyncio.sleep(0.01)
             await level(one, two)
             assert two.replica(NAME).log.epochs.entries == one.replica(NAME).log.epochs.entries
-            assert one.replica(NAME).partition.follower_end_offset(2) == 60
+            await until(lambda: one.replica(NAME).partition.follower_end_offset(2) == 60)
             assert two.fetchers.lag(NAME) == Lag(0, 0)
 
     run(test)

@@ -12,7 +12,13 @@ from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.store import Create, Delete, Znode
-from barnabas.errors import InvalidPartitions, UnknownTopicOrPartition
+from barnabas.controller.topics import NewTopic
+from barnabas.errors import (
+    InvalidPartitions,
+    InvalidReplicationFactor,
+    NotController,
+    UnknownTopicOrPartition,
+)
 
 ADDRESS = (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),)
 IMAGE = ClusterImage("c", 0, 1, {0: BrokerImage(0, ADDRESS, None, 1)}, {}, {})
@@ -74,6 +80,38 @@ def test_a_topic_that_goes_while_one_looks_is_unknown() -> None:
         await store.commit([Delete("/brokers/topics/t")])
         with pytest.raises(UnknownTopicOrPartition):
             await growth
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_without_a_session_a_client_is_told_to_ask_another_broker() -> None:
+    """ZK-5: whether it is noticed at a look or at the commit."""
+
+    async def scenario() -> None:
+        store = await _store()
+        session = store.session()
+        wishes = Wishes(session, SystemRandom(), lambda: IMAGE)
+        session.expire()
+        with pytest.raises(NotController):
+            await wishes.create([(NewTopic("u"), {0: [0]})])
+        with pytest.raises(NotController):
+            await wishes.grow("t", 3, None, validate_only=True)
+        with pytest.raises(NotController):
+            await wishes.delete(["t"])
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_knows_of_no_broker_yet_places_nothing() -> None:
+    """TP-6: it was asked before its controller spoke to it."""
+
+    async def scenario() -> None:
+        store = await _store()
+        wishes = Wishes(store, SystemRandom(), ClusterImage.empty)
+        (outcome,) = wishes.check([NewTopic("u")])
+        assert isinstance(outcome, InvalidReplicationFactor)
         await store.close()
 
     asyncio.run(scenario())

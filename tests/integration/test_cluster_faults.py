@@ -290,13 +290,13 @@ def controller_of(cluster: ClusterProcess) -> int:
 
 def coordinator_of_group(cluster: ClusterProcess) -> int:
     with SyncAdmin(cluster.bootstrap_servers) as admin:
-        return admin.describe_groups([GROUP])[GROUP].coordinator.broker_id
+        return admin.describe_groups([GROUP])[GROUP].coordinator.node_id
 
 
 def coordinator_of_transactions(cluster: ClusterProcess) -> int:
     with SyncAdmin(cluster.bootstrap_servers) as admin:
         described = admin.describe_transactions([TRANSACTIONAL_ID])
-    return described[TRANSACTIONAL_ID].coordinator.broker_id
+    return described[TRANSACTIONAL_ID].coordinator.node_id
 
 
 def leader_of_moved(cluster: ClusterProcess) -> int:

@@ -287,6 +287,27 @@ def test_kip_966_after_a_second_crash_is_seen_without_its_guard() -> None:
     breaks("leader completeness", a_crash_after_a_power_cut, machines)
 
 
+def test_a_watermark_from_before_a_loss_is_not_believed_after_the_next_crash() -> None:
+    """The log is long again by then, with records that are not committed."""
+    stage = Stage(2, min_isr=2)
+    assert stage.write(count=5) == [True] * 5
+    stage.until_well()
+    for broker_id in (1, 2):
+        stage.cluster.brokers[broker_id].checkpoint()
+        stage.lose_power(broker_id, keep=2)
+    stage.wait(2500)
+    stage.cluster.start(1)
+    stage.cluster.start(2)
+    stage.until_led_by(1)
+    stage.cluster.kill(2)
+    assert stage.write(acks=1, count=3) == [True] * 3
+    stage.cluster.kill(1)
+    stage.cluster.start(1)
+    stage.until_led_by(1)
+    assert stage.log(1).log_end_offset == 5
+    assert stage.hosted(1).partition.high_watermark == 2
+
+
 # --- the watermark that clients see --------------------------------------------------------------
 
 

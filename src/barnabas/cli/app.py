@@ -23,6 +23,9 @@ _COMMANDS = {
     "server": "Run or stop a broker.",
     "cluster": "Run a cluster of several brokers on this machine.",
     "topics": "Create, list, describe, alter and delete topics.",
+    "partitions": "Watch how far the replicas of partitions are.",
+    "elect-leaders": "Have partitions led by their preferred replica, or by any.",
+    "reassign": "Move partitions to other brokers.",
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",
     "groups": "See how far consumer groups are, and reset them.",
@@ -36,7 +39,10 @@ _COMMANDS = {
 
 
 class _Commands(click.Group):
-    """Loads `barnabas.cli.<name>_command` for the command `<name>`, and only that."""
+    """Loads `barnabas.cli.<name>_command` for the command `<name>`, and only that.
+
+    Of a name of several words the module has the first one.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -53,8 +59,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"barnabas.cli.{cmd_name}_command")
-        command: click.Command = getattr(module, cmd_name)
+        module = import_module(f"barnabas.cli.{cmd_name.partition('-')[0]}_command")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

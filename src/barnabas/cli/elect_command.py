@@ -37,7 +37,7 @@ _WHO = "barnabas elect-leaders"
 )
 @click.option("--all-topic-partitions", "all_of_them", is_flag=True, help="For all that need it.")
 @bootstrap_server
-def elect_leaders(  # noqa: PLR0913  (a command's parameters are its options)
+def elect_leaders(
     election_type: str,
     topic: str | None,
     partition: int | None,

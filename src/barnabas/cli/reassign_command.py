@@ -134,10 +134,8 @@ async def _execute(servers: str, wanted: Replicas, additional: bool) -> int:
         _check_known([each for brokers in wanted.values() for each in brokers], await _racks(admin))
         before = await _current(admin, wanted)
         if not additional and await admin.list_partition_reassignments():
-            raise click.UsageError(
-                "others are under way already (--list shows them); --additional begins it all the "
-                "same"
-            )
+            complain(_WHO, "others are under way already (see --list): --additional accepts that")
+            return EXIT_FAILURE
         _say(
             [
                 "Current partition replica assignment",

@@ -1,6 +1,7 @@
 """What `reassign` reads, proposes and says: Kafka's JSON files, and Kafka's lines. Pure.
 
-    {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
+    {"version":1,"partitions":[
+      {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
 
 The first of a partition's replicas is its preferred leader. `log_dirs` may be left out; which of its
 directories a broker takes is up to the broker.

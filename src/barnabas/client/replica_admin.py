@@ -54,6 +54,8 @@ class ReplicaAdmin:
             for broker_id in brokers:
                 asked.setdefault(broker_id, []).append(name)
         nodes = self._cluster.metadata.view.nodes
+        if not asked.keys() <= nodes.keys():
+            self._cluster.metadata.request_refresh()  # it may be back by the next time
         answers = await asyncio.gather(
             *(
                 self._ask_ends(nodes[broker_id], names)

@@ -72,12 +72,15 @@ class Hosted:
         self.name = name
         self.log = log
         checkpointed = broker.disk.high_watermarks.get(name, 0)
+        high_watermark = max(log.log_start_offset, min(checkpointed, log.log_end_offset))
+        # At once: after the next crash the log may be longer, with records that are not committed.
+        broker.disk.high_watermarks[name] = high_watermark
         cluster = broker.cluster
         self.partition = cluster.machines.partition(
             name,
             broker.broker_id,
             min_insync_replicas=min_isr,
-            high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
+            high_watermark=high_watermark,
             lag_time_max_ms=cluster.options.lag_time_max_ms,
             topic_id=log.topic_id,
         )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -46,6 +47,7 @@ class LogStore:
 
     __slots__ = (
         "_broker_id",
+        "_checkpointing",
         "_directories",
         "_failed",
         "_files",
@@ -68,6 +70,7 @@ class LogStore:
         self._producer_expiration_ms = producer_expiration_ms
         self._directories: tuple[LogDirectory, ...] = ()
         self._is_suspect = False
+        self._checkpointing = threading.Lock()
         self._failed: dict[Path, Exception] = {}
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
@@ -348,12 +351,15 @@ class LogStore:
             raise failures[0]
 
     def _checkpoint_in(self, directory: LogDirectory, file: str, offset_of: OffsetOf) -> None:
-        offsets = {
-            name: offset
-            for name in self._names_in(directory)
-            if (offset := offset_of(name)) is not None
-        }
-        directory.write_checkpoint(file, offsets)
+        # A truncation on the loop moves a recovery point back while the clockwork's thread may be
+        # writing the one from before: the later look must be the later file.
+        with self._checkpointing:
+            offsets = {
+                name: offset
+                for name in self._names_in(directory)
+                if (offset := offset_of(name)) is not None
+            }
+            directory.write_checkpoint(file, offsets)
 
     def _names_in(self, directory: LogDirectory) -> list[TopicPartition]:
         return [name for name, home in list(self._homes.items()) if home is directory]

@@ -1,13 +1,20 @@
-"""Counters, gauges and histograms as plain objects.
+"""What is counted, and how it is told: counters, and families of numbers in Prometheus' text.
 
-Whoever measures owns its metrics and counts on them directly; there is no registry. A reader (an
-exporter, a test) walks the objects it was given. One event loop writes them, so there are no locks.
+Whoever measures owns its counters and counts on them directly; there is no registry. What can be
+seen by looking is not counted but looked at when somebody asks. One event loop writes counters, so
+there are no locks.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
+from typing import NamedTuple
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Of what `text` returns."""
+
+_IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
+_IN_LABEL = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 class Counter:
@@ -23,51 +30,34 @@ class Counter:
         self.value += amount
 
 
-class Gauge:
-    """A number that is asked for when it is read, so that nothing has to keep it current."""
+class Sample(NamedTuple):
+    """One number of a family; its labels, by name and value, tell it from the others."""
 
-    __slots__ = ("_read",)
-
-    def __init__(self, read: Callable[[], float]) -> None:
-        self._read = read
-
-    @property
-    def value(self) -> float:
-        return self._read()
+    value: float
+    labels: tuple[tuple[str, str], ...] = ()
 
 
-class Histogram:
-    """How often values fell into which range; `bounds` are the ranges' upper ends, included.
+class Family(NamedTuple):
+    """All numbers of one name, as they are at this moment."""
 
-    What lies above the last bound is counted too, so `count` is always the sum of `buckets`.
-    """
+    name: str
+    type: str  # gauge or counter
+    help: str
+    samples: Iterable[Sample]
 
-    __slots__ = ("bounds", "buckets", "count", "largest", "total")
 
-    def __init__(self, bounds: Sequence[float]) -> None:
-        assert list(bounds) == sorted(set(bounds)), f"bounds must ascend: {bounds}"
-        self.bounds = tuple(bounds)
-        self.buckets = [0] * (len(self.bounds) + 1)
-        self.count = 0
-        self.total = 0.0
-        self.largest = 0.0
+def text(families: Iterable[Family]) -> str:
+    """Prometheus' text format 0.0.4; a family without samples is there by its name alone."""
+    lines = []
+    for family in families:
+        lines.append(f"# HELP {family.name} {family.help.translate(_IN_HELP)}\n")
+        lines.append(f"# TYPE {family.name} {family.type}\n")
+        lines += [f"{family.name}{_labels(one)} {float(one.value)}\n" for one in family.samples]
+    return "".join(lines)
 
-    def observe(self, value: float) -> None:
-        self.buckets[bisect_left(self.bounds, value)] += 1
-        self.count += 1
-        self.total += value
-        if value > self.largest:
-            self.largest = value
 
-    def quantile(self, share: float) -> float:
-        """The upper end of the range in which the given share (0..1) of the values is reached.
-
-        Above the last bound it is the largest value seen; without any values it is 0.
-        """
-        assert 0 <= share <= 1, share
-        left = share * self.count
-        for bound, inside in zip(self.bounds, self.buckets, strict=False):
-            left -= inside
-            if left <= 0:
-                return min(bound, self.largest)
-        return self.largest
+def _labels(sample: Sample) -> str:
+    if not sample.labels:
+        return ""
+    pairs = (f'{name}="{value.translate(_IN_LABEL)}"' for name, value in sample.labels)
+    return f"{{{','.join(pairs)}}}"

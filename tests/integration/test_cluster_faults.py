@@ -71,7 +71,7 @@ def test_a_leader_that_was_paused_acknowledges_nothing_that_gets_lost(tmp_path: 
     """RE-5, RE-10, DL-2: what waited in its sockets is younger than the election of another."""
     with (
         cluster_process(tmp_path, 3, *OPTIONS) as cluster,
-        sending(ConfluentSender, cluster.bootstrap_servers, 3) as sender,
+        sending(impatient_sender, cluster.bootstrap_servers, 3) as sender,
     ):
         servers = cluster.bootstrap_servers
         acknowledge_more([sender])
@@ -239,6 +239,11 @@ def connected(broker: BrokerProcess) -> Iterator[RawClient]:
     wait_until(accepts)
     with found[0] as client:
         yield client
+
+
+def impatient_sender(servers: str, replicas: int) -> Sender:
+    """It does not wait for a minute until it asks another broker."""
+    return ConfluentSender(servers, replicas, {"socket.timeout.ms": 2_000})
 
 
 def kill_at_once(*brokers: BrokerProcess) -> None:

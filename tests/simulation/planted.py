@@ -8,7 +8,7 @@ from barnabas.cluster.image import BrokerImage
 from barnabas.controller.controller import Controller
 from barnabas.controller.decision import Decision
 from barnabas.replication.follower import Append, Fetched, FetchFrom, Follower, Step
-from barnabas.replication.partition import Partition, ProposeIsr
+from barnabas.replication.partition import Effect, Partition, ProposeIsr
 from barnabas.simulation.cluster import Cluster
 from barnabas.simulation.disk import Disk, Entry, SimLog
 from barnabas.simulation.machines import Machines
@@ -26,6 +26,15 @@ class HastyLeader(Partition):
         proposed = super()._propose(isr)
         self.maximal_isr = isr
         return proposed
+
+
+class LeaderThatGivesUp(Partition):
+    """Raises what nobody expects."""
+
+    __slots__ = ()
+
+    def appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
+        raise ZeroDivisionError("at the first record")
 
 
 class UnfencedLeader(Partition):

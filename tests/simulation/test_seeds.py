@@ -11,7 +11,7 @@ from barnabas.simulation.machines import Machines
 from barnabas.simulation.options import draw
 from barnabas.simulation.run import Outcome, run
 from barnabas.simulation.shrink import shrink
-from tests.simulation.planted import PLANTED
+from tests.simulation.planted import PLANTED, LeaderThatGivesUp
 
 QUICK = range(50)
 BULK = range(1000, 1300)
@@ -64,6 +64,13 @@ def test_a_failing_run_shrinks_and_tells_its_story() -> None:
     assert len(smaller.options.faults) < len(failed.options.faults)
     assert "BROKEN: idempotence" in smaller.story
     assert run(smaller.options, machines).digest == smaller.digest
+
+
+def test_what_a_machine_raises_is_a_finding_with_a_story() -> None:
+    outcome = run(draw(0), Machines(partition=LeaderThatGivesUp))
+    assert outcome.violation is not None
+    assert outcome.violation.rule == "assertions"
+    assert "ZeroDivisionError" in outcome.story
 
 
 def test_a_rule_that_judged_nothing_is_told() -> None:

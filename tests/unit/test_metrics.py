@@ -1,8 +1,8 @@
-"""Counters, gauges and histograms."""
+"""Counters, and Prometheus' text."""
 
 from __future__ import annotations
 
-from barnabas.metrics import Counter, Gauge, Histogram
+from barnabas.metrics import Counter, Family, Sample, text
 
 
 def test_a_counter_grows() -> None:
@@ -12,28 +12,34 @@ def test_a_counter_grows() -> None:
     assert counter.value == 5
 
 
-def test_a_gauge_is_read_when_it_is_asked_for() -> None:
-    queue: list[int] = []
-    gauge = Gauge(lambda: len(queue))
-    queue.append(1)
-    assert gauge.value == 1
+def test_numbers_are_told_in_prometheus_text() -> None:
+    """RE-14: numbers as the JMX exporter writes them, with a point."""
+    lag = (("topic", "t"), ("partition", "0"))
+    families = [
+        Family("queue", "gauge", "What waits", [Sample(3)]),
+        Family("errors_total", "counter", "What failed", [Sample(True)]),
+        Family("lag", "gauge", "How far behind", [Sample(2.5, lag), Sample(1e15)]),
+        Family("nothing", "gauge", "There is none", []),
+    ]
+    assert text(families) == (
+        "# HELP queue What waits\n"
+        "# TYPE queue gauge\n"
+        "queue 3.0\n"
+        "# HELP errors_total What failed\n"
+        "# TYPE errors_total counter\n"
+        "errors_total 1.0\n"
+        "# HELP lag How far behind\n"
+        "# TYPE lag gauge\n"
+        'lag{topic="t",partition="0"} 2.5\n'
+        "lag 1000000000000000.0\n"
+        "# HELP nothing There is none\n"
+        "# TYPE nothing gauge\n"
+    )
 
 
-def test_a_histogram_counts_values_into_ranges() -> None:
-    histogram = Histogram([1, 10, 100])
-    for value in (0.5, 1, 5, 100, 1000):
-        histogram.observe(value)
-    assert histogram.buckets == [2, 1, 1, 1]
-    assert (histogram.count, histogram.total, histogram.largest) == (5, 1106.5, 1000)
-
-
-def test_a_quantile_is_the_upper_end_of_its_range() -> None:
-    histogram = Histogram([1, 10, 100])
-    assert histogram.quantile(0.5) == 0
-    for value in (1, 2, 3, 70):
-        histogram.observe(value)
-    assert histogram.quantile(0.25) == 1
-    assert histogram.quantile(0.5) == 10
-    assert histogram.quantile(1.0) == 70
-    histogram.observe(5000)
-    assert histogram.quantile(1.0) == 5000
+def test_what_would_end_a_line_or_a_label_is_escaped() -> None:
+    odd = (("path", 'C:\\"new"\nline'),)
+    told = text([Family("m", "gauge", 'a\\b\n"c"', [Sample(0, odd)])])
+    assert told == (
+        '# HELP m a\\\\b\\n"c"\n# TYPE m gauge\nm{path="C:\\\\\\"new\\"\\nline"} 0.0\n'
+    )

@@ -24,8 +24,10 @@ from barnabas.cluster.control import ControlRequest, IsrAnswer, IsrProposal
 from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from barnabas.cluster.loading import LatestEpochOf, children, no_log
 from barnabas.cluster.store import MetadataError, MetadataStore, SessionExpired
+from barnabas.controller.counts import Counts
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import KafkaError, NotController
+from barnabas.metrics import Counter
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class ControllerRunner:
         self._store = store
         self._random = random
         self._is_alone = peers is None
-        self._seat = Seat(store, broker_id, random, latest_epoch_of, peers)
+        self._seat = Seat(store, broker_id, random, latest_epoch_of, peers, Counter())
         self._candidacy = Candidacy(
             self._seat,
             clock,
@@ -106,6 +108,16 @@ class ControllerRunner:
     def image(self) -> ClusterImage:
         """What has been committed, as the controller knows it; raises NotController."""
         return self._candidacy.office.image
+
+    @property
+    def counts(self) -> Counts:
+        """Of all partitions, as the controller knows them; raises NotController."""
+        return self._candidacy.office.counts
+
+    @property
+    def unclean_elections(self) -> Counter:
+        """Leaders from outside the ISR, elected by this broker in all of its tenures (RE-11)."""
+        return self._seat.unclean_elections
 
     @property
     def known_partitions(self) -> frozenset[TopicPartition]:

@@ -76,12 +76,13 @@ class Fetchers:
         followed = None if fetcher is None else fetcher.followed.get(topic_partition)
         return None if followed is None else followed.lag(self._node.clock.now_ms())
 
-    def lags(self) -> Iterator[tuple[TopicPartition, Lag]]:
-        """Of all partitions that are copied here."""
+    def lags(self) -> Iterator[tuple[int, int, TopicPartition, Lag]]:
+        """Of all partitions that are copied here; before each its leader's id, and the number of
+        the fetcher."""
         now_ms = self._node.clock.now_ms()
-        for fetcher in self._by_leader.values():
+        for (leader_id, number), fetcher in self._by_leader.items():
             for name, followed in fetcher.followed.items():
-                yield name, followed.lag(now_ms)
+                yield leader_id, number, name, followed.lag(now_ms)
 
     def configure(self, config: BrokerConfig) -> None:
         """The broker's settings have changed."""

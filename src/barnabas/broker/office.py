@@ -36,8 +36,10 @@ from barnabas.cluster.loading import (
 )
 from barnabas.cluster.store import MetadataStore
 from barnabas.controller.controller import Controller, Decision, Settings
+from barnabas.controller.counts import Counts
 from barnabas.controller.decision import split
 from barnabas.errors import KafkaError, KafkaStorageError, NotController
+from barnabas.metrics import Counter
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ class Seat(NamedTuple):
     random: Random
     latest_epoch_of: LatestEpochOf
     peers: Peers | None
+    unclean_elections: Counter
 
 
 class Office:
@@ -128,6 +131,11 @@ class Office:
     def image(self) -> ClusterImage:
         """What has been committed."""
         return self._machine.image
+
+    @property
+    def counts(self) -> Counts:
+        """Of all partitions, for whoever watches over them."""
+        return self._machine.counts
 
     @property
     def _machine(self) -> Controller:
@@ -375,6 +383,7 @@ class Office:
                 raise self.agenda.ended
             await self._seat.store.commit(operations)
         self._machine.apply(decision)
+        self._seat.unclean_elections.increment(decision.unclean_elections)
         for note in decision.notes:
             _log.warning("%s", note)
         await self._deliveries.send(decision.requests, self.image)

@@ -45,6 +45,7 @@ class Replica:
         "_told_bytes",
         "_unseen_bytes",
         "_waiting",
+        "adding",
         "flush",
         "log",
         "partition",
@@ -75,6 +76,8 @@ class Replica:
         self._told_bytes = 0  # of those, what the followers have been told of
         self.flush: asyncio.Task[None] | None = None
         """The one under way: what was appended since it began waits for the next."""
+        self.adding: tuple[int, ...] = ()
+        """As the leader: on which brokers replicas are still being made (KIP-455)."""
 
     @property
     def topic_partition(self) -> TopicPartition:

@@ -32,6 +32,7 @@ from barnabas.errors import (
     NotLeaderOrFollower,
     UnknownTopicOrPartition,
 )
+from barnabas.metrics import Counter
 from barnabas.replication.partition import Partition
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.log import Log
@@ -68,6 +69,9 @@ class Replicas:
         "_replicated",
         "_store",
         "_write_soon",
+        "failed_isr_updates",
+        "isr_expands",
+        "isr_shrinks",
         "on_directory_failed",
         "on_following",
         "on_leading",
@@ -101,6 +105,10 @@ class Replicas:
         """Told of each replica that leads, has no leader to follow or is hosted no longer."""
         self.on_propose: Callable[[IsrProposal], None] = _nobody
         """Told of each ISR that a leader here wants; `isr_answered` brings what became of it."""
+        self.isr_shrinks = Counter()
+        self.isr_expands = Counter()
+        """What the controller has agreed to, of what leaders here proposed."""
+        self.failed_isr_updates = Counter()
         self._live: dict[int, int] = {}
         self._broker_epoch = -1
         self._write_soon: asyncio.Handle | None = None
@@ -187,6 +195,7 @@ class Replicas:
         if is_new:
             # Before any append: an epoch starts at the log end that its leader found.
             log.assign_leader_epoch(told.leader_epoch)
+        replica.adding = told.adding
         effects = partition.become_leader(told, log.log_end_offset, self._clock.now_ms())
         if len(told.replicas) > 1:
             self._replicated[replica] = None
@@ -256,7 +265,13 @@ class Replicas:
         if replica is None or not replica.partition.is_leader:
             return  # it is led elsewhere by now
         partition = replica.partition
+        before, was_changing = set(partition.isr), partition.is_changing_isr
         replica.carry_out(partition.isr_answered(proposal, answer, self._clock.now_ms()))
+        if answer.error_code:
+            self.failed_isr_updates.increment(was_changing)
+        else:
+            self.isr_shrinks.increment(not before.issubset(partition.isr))
+            self.isr_expands.increment(not before.issuperset(partition.isr))
         replica.isr_changed()
 
     def _propose(self, proposal: IsrProposal) -> None:

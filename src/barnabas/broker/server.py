@@ -15,6 +15,7 @@ import logging
 import socket
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.broker.acceptor import Acceptor
 from barnabas.broker.cleaning import Cleaning
@@ -50,6 +51,9 @@ from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 
+if TYPE_CHECKING:
+    from barnabas.broker.metrics_listener import MetricsListener
+
 _log = logging.getLogger(__name__)
 
 _MAX_SESSION_ID = 2**31 - 1
@@ -84,6 +88,7 @@ class Server:
         self._controller: ControllerRunner | None = None
         self._housekeeping: Housekeeping | None = None
         self._cleaning: Cleaning | None = None
+        self._metrics: MetricsListener | None = None
         self._replicas: Replicas | None = None
         self._node: Node | None = None
         self._is_dynamic = False  # the tree's settings are in force, and followed
@@ -106,6 +111,7 @@ class Server:
         self.failure = asyncio.get_running_loop().create_future()
         try:
             self._bind()
+            await self._bind_metrics()
             self._open_logs()
             await self._open_metadata()
             self._build()
@@ -115,6 +121,8 @@ class Server:
             else:
                 await self._join_cluster()
                 self._serve()
+            if self._metrics is not None:
+                await self._metrics.start()
         except BaseException:
             await self.stop()
             raise
@@ -126,6 +134,20 @@ class Server:
                     sock.setsockopt(socket.SOL_SOCKET, option, size)
                 self._sockets.append(sock)
                 self.listeners.append(listener._replace(port=sock.getsockname()[1]))
+
+    async def _bind_metrics(self) -> None:
+        port = self.config.int("barnabas.metrics.port")
+        if port:
+            # Only here, so that a broker of which nobody asks this loads nothing for it.
+            from barnabas.broker.metrics_listener import MetricsListener
+            from barnabas.broker.metrics_page import page
+
+            def this_page() -> bytes:
+                neighbours = self._neighbours
+                return page(self.node, None if neighbours is None else neighbours.fetchers)
+
+            self._metrics = MetricsListener(this_page)
+            await self._metrics.bind(self.listeners[0].host, port)
 
     def _open_logs(self) -> None:
         self._logs = LogStore(
@@ -285,6 +307,8 @@ class Server:
         """
         if self._neighbours is not None and self._is_dynamic and gives_away:
             await self._neighbours.leave()
+        if self._metrics is not None:
+            self._metrics.close()
         if self._cleaning is not None:
             await self._cleaning.stop()
         if self._housekeeping is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from barnabas.cli.complaint import complain, explain
+from barnabas.cli.complaint import complain
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import INT32, bootstrap_server, run_client
 from barnabas.cli.reassign_plan import BadPlan, read_names
@@ -101,8 +101,10 @@ def _tell(kind: str, outcomes: Mapping[TopicPartition, KafkaError | None]) -> in
     for name, error in sorted(outcomes.items()):
         if error is not None and name not in unneeded:
             failed += 1
-            text = explain(error)
-            click.echo(f"Error completing leader election ({kind}) for partition: {name}: {text}")
+            click.echo(
+                f"Error completing leader election ({kind}) for partition: {name}: "
+                f"{error} ({error.name})"
+            )
     if failed:
         complain(_WHO, f"{failed} replica(s) could not be elected")
     return EXIT_FAILURE if failed else EXIT_OK

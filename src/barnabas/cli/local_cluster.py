@@ -88,6 +88,7 @@ def profile(count: int) -> dict[str, str]:
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": min_isr,
         "group.initial.rebalance.delay.ms": "0",
+        "controlled.shutdown.retry.backoff.ms": "500",
         "zookeeper.session.timeout.ms": str(SESSION_MS),
     }
 

@@ -15,7 +15,7 @@ from barnabas.cli.partitions_watch import Change, Look, Watch
 from barnabas.client.admin import Admin
 from barnabas.client.errors import Unreachable
 from barnabas.clock import SystemClock
-from barnabas.errors import KafkaError
+from barnabas.errors import KafkaError, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
 
 _ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
@@ -92,8 +92,7 @@ class _Watcher:
                 for line in row_lines(first.rows):
                     click.echo(line)
                 while not once:
-                    await asyncio.sleep(interval_ms / 1000)
-                    for change in (await self._look_again(admin)).changes:
+                    for change in (await self._look_again(admin, interval_ms)).changes:
                         click.echo(change_line(change))
                     sys.stdout.flush()
 
@@ -109,8 +108,7 @@ class _Watcher:
             while True:
                 changes.extend(look.changes)
                 live.update(screen(look.rows, list(changes), console.height), refresh=True)
-                await asyncio.sleep(interval_ms / 1000)
-                look = await self._look_again(admin)
+                look = await self._look_again(admin, interval_ms)
 
     async def _look(self, admin: Admin) -> Look:
         topics = await admin.describe_topics(self._names)
@@ -127,13 +125,14 @@ class _Watcher:
         live = {broker.broker_id for broker in cluster.brokers}
         return self._watch.look(self._clock.now_ms(), topics, live, ends)
 
-    async def _look_again(self, admin: Admin) -> Look:
-        """Whatever passes: a watcher is there to see a cluster recover."""
+    async def _look_again(self, admin: Admin, interval_ms: int) -> Look:
+        """After a while. What passes is waited for: a watcher is there to see a cluster recover."""
         while True:
+            await asyncio.sleep(interval_ms / 1000)
             try:
                 return await self._look(admin)
             except Unreachable:
-                continue  # each attempt took its time already
+                continue
             except KafkaError as error:
-                if not error.retriable:
+                if isinstance(error, UnknownTopicOrPartition) or not error.retriable:
                     raise

@@ -39,7 +39,8 @@ def screen(rows: Sequence[PartitionRow], changes: Sequence[Change], height: int)
 def _that_fit(rows: Sequence[PartitionRow], room: int) -> list[PartitionRow]:
     if sum(len(row.replicas) for row in rows) <= room:
         return list(rows)
-    shown, used = [], 0
+    shown: list[PartitionRow] = []
+    used = 0
     for row in sorted(rows, key=lambda row: (row.is_well, row.name)):
         used += len(row.replicas)
         if used > room and shown:

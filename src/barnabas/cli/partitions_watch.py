@@ -1,4 +1,4 @@
-"""What a watcher makes of partitions: how far each replica is, since when, and what has changed. Pure.
+"""What a watcher makes of partitions: how far replicas are, since when, what has changed. Pure.
 
 Brokers say where a replica ends, not since when it lacks something. The watcher remembers where the
 leader's log ended at each look: a replica is as far behind as the last look is ago at which the
@@ -62,13 +62,60 @@ class Look(NamedTuple):
 class _Memory:
     """What is remembered of one partition."""
 
-    __slots__ = ("caught_up_at_ms", "first_at_ms", "leader_ends", "row")
+    __slots__ = ("_caught_up_at_ms", "_first_at_ms", "_leader_ends", "row")
 
     def __init__(self, now_ms: int) -> None:
-        self.first_at_ms = now_ms
-        self.leader_ends: deque[tuple[int, int]] = deque(maxlen=_LONGEST_MEMORY)  # (when, where)
-        self.caught_up_at_ms: dict[int, int] = {}  # by broker
-        self.row: PartitionRow | None = None
+        self._first_at_ms = now_ms
+        self._leader_ends: deque[tuple[int, int]] = deque(maxlen=_LONGEST_MEMORY)  # (when, where)
+        self._caught_up_at_ms: dict[int, int] = {}  # by broker
+        self.row: PartitionRow | None = None  # at the last look
+
+    def look(
+        self,
+        name: TopicPartition,
+        partition: PartitionView,
+        live: Collection[int],
+        ends: Mapping[int, ReplicaEnd],
+        now_ms: int,
+    ) -> PartitionRow:
+        """The partition as it is now, given what its replicas say."""
+        leader_end = ends.get(partition.leader)
+        if leader_end is not None:
+            _remember(self._leader_ends, now_ms, leader_end.end_offset)
+        newest = self._leader_ends[-1][1] if self._leader_ends else None
+        replicas = []
+        for broker_id in partition.replicas:
+            end = ends.get(broker_id)
+            lag_records = None if end is None or newest is None else max(newest - end.end_offset, 0)
+            since_ms = self._complete_at_ms(broker_id, end)
+            replicas.append(
+                ReplicaRow(
+                    broker_id,
+                    broker_id == partition.leader,
+                    broker_id in partition.isr,
+                    broker_id in live,
+                    end,
+                    lag_records,
+                    0 if lag_records == 0 else None if newest is None else now_ms - since_ms,
+                )
+            )
+        self.row = PartitionRow(
+            name,
+            partition.leader,
+            partition.leader_epoch,
+            partition.isr,
+            None if leader_end is None else leader_end.high_watermark,
+            tuple(replicas),
+        )
+        return self.row
+
+    def _complete_at_ms(self, broker_id: int, end: ReplicaEnd | None) -> int:
+        """When the replica had all that its leader had, as far as that was seen."""
+        known_ms = self._caught_up_at_ms.get(broker_id, self._first_at_ms)
+        if end is not None:
+            known_ms = max(known_ms, _caught_up_at_ms(self._leader_ends, end.end_offset))
+            self._caught_up_at_ms[broker_id] = known_ms
+        return known_ms
 
 
 class Watch:
@@ -90,64 +137,19 @@ class Watch:
         for topic in topics:
             for partition in topic.partitions:
                 name = TopicPartition(topic.name, partition.partition)
-                memory = self._memories.get(name)
-                is_new = memory is None
-                if memory is None:
-                    memory = self._memories[name] = _Memory(now_ms)
-                row = _row(name, partition, live, ends.get(name, {}), memory, now_ms)
-                if is_new and self._has_looked:
-                    changes.append(Change(now_ms, name, f"is new, led by {_leader(row.leader)}"))
-                elif memory.row is not None:
-                    changes += [Change(now_ms, name, text) for text in _news(memory.row, row)]
-                memory.row = row
+                memory = self._memories.setdefault(name, _Memory(now_ms))
+                before = memory.row
+                row = memory.look(name, partition, live, ends.get(name, {}), now_ms)
                 rows.append(row)
+                if before is not None:
+                    changes += [Change(now_ms, name, text) for text in _news(before, row)]
+                elif self._has_looked:
+                    changes.append(Change(now_ms, name, f"is new, led by {_leader(row.leader)}"))
         for name in sorted(self._memories.keys() - {row.name for row in rows}):
             del self._memories[name]
             changes.append(Change(now_ms, name, "is deleted"))
         self._has_looked = True
         return Look(sorted(rows), changes)
-
-
-def _row(
-    name: TopicPartition,
-    partition: PartitionView,
-    live: Collection[int],
-    ends: Mapping[int, ReplicaEnd],
-    memory: _Memory,
-    now_ms: int,
-) -> PartitionRow:
-    leader_end = ends.get(partition.leader)
-    if leader_end is not None:
-        _remember(memory.leader_ends, now_ms, leader_end.end_offset)
-    newest = memory.leader_ends[-1][1] if memory.leader_ends else None
-    replicas = []
-    for broker_id in partition.replicas:
-        end = ends.get(broker_id)
-        if end is not None:
-            caught_up_at_ms = _caught_up_at_ms(memory.leader_ends, end.end_offset)
-            known = memory.caught_up_at_ms.get(broker_id, memory.first_at_ms)
-            memory.caught_up_at_ms[broker_id] = max(known, caught_up_at_ms)
-        lag_records = None if end is None or newest is None else max(newest - end.end_offset, 0)
-        since_ms = memory.caught_up_at_ms.get(broker_id, memory.first_at_ms)
-        replicas.append(
-            ReplicaRow(
-                broker_id,
-                broker_id == partition.leader,
-                broker_id in partition.isr,
-                broker_id in live,
-                end,
-                lag_records,
-                0 if lag_records == 0 else None if newest is None else now_ms - since_ms,
-            )
-        )
-    return PartitionRow(
-        name,
-        partition.leader,
-        partition.leader_epoch,
-        partition.isr,
-        None if leader_end is None else leader_end.high_watermark,
-        tuple(replicas),
-    )
 
 
 def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int) -> None:

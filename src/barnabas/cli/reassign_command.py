@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import click
 
-from barnabas.cli.complaint import complain, explain
+from barnabas.cli.complaint import complain
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import bootstrap_server, run_client
 from barnabas.cli.reassign_plan import (
@@ -223,7 +223,7 @@ def _broker_ids(text: str) -> list[int]:
 def _failures(outcomes: Mapping[TopicPartition, KafkaError | None]) -> int:
     failed = {name: error for name, error in sorted(outcomes.items()) if error is not None}
     for name, error in failed.items():
-        complain(_WHO, f"{name}: {explain(error)}")
+        complain(_WHO, f"{name}: {error} ({error.name})")
     return EXIT_FAILURE if failed else EXIT_OK
 
 

@@ -3,8 +3,8 @@
     {"version":1,"partitions":[
       {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
 
-The first of a partition's replicas is its preferred leader. `log_dirs` may be left out; which of its
-directories a broker takes is up to the broker.
+The first of a partition's replicas is its preferred leader. `log_dirs` may be left out: which of
+its directories a broker takes is up to the broker.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ Examples:
       on port 9092, data under /tmp/kafka-logs: for a quick try
   barnabas server start --data-dir ~/barnabas --port 9192
   barnabas server start /etc/kafka/server.properties
-      the file of a Kafka broker works; add --override zookeeper.connect= if it names one
+      the file of a Kafka broker works; to be alone, add --override zookeeper.connect=
   barnabas server start --data-dir /srv/log --override num.partitions=3 \\
       --override log.retention.hours=24
   KAFKA_NUM_PARTITIONS=3 barnabas server start --data-dir /srv/log

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import broker_error, check
-from barnabas.errors import KafkaError, NotController
+from barnabas.errors import KafkaError, NotController, error_for_code
 from barnabas.protocol.api import (
     ALTER_PARTITION_REASSIGNMENTS,
     ELECT_LEADERS,
@@ -180,4 +180,6 @@ def refuse_wrong_controller(codes: Iterable[int]) -> None:
 
 
 def _outcome(name: TopicPartition, code: int, said: str | None) -> KafkaError | None:
-    return broker_error(code, f"partition {name}", said) if code else None
+    if not code:
+        return None
+    return error_for_code(code)(said) if said else broker_error(code, f"partition {name}")

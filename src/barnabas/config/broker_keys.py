@@ -39,6 +39,8 @@ _NODE = (
      "Where this broker stands; replicas are spread over racks."),
     ("barnabas.log.level", "string", "INFO", "[TRACE, DEBUG, INFO, WARN, ERROR, FATAL]",
      "Least important messages that the broker logs; TRACE is as DEBUG. Barnabas's own."),
+    ("barnabas.metrics.port", "int", 0, "[0,...,65535]",
+     "Port of GET /metrics for Prometheus, at the first listener's host; 0: none. Barnabas's own."),
 )  # fmt: skip
 
 _EFFECTIVE: Mapping[str, ConfigKey] = {

@@ -40,6 +40,7 @@ RULES = {
     "truncation": "no committed record is ever cut",
     "idempotence": "each producer's records are there once, in order, without a gap",
     "consumer": "a consumer reads what is committed, and nothing else",
+    "assertions": "the machines' own assertions hold, and nothing raises what nobody expects",
     "liveness": "after the faults everything comes back",
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster import layout
@@ -332,13 +333,10 @@ class ControllerPump:
         broker = self._broker
         world = broker.cluster.world
         while self.controller is controller and controller.ends_wanted:
-            ends = {}
             for name in sorted(controller.ends_wanted):
-                found = await self._ends_of(controller, name)
-                if found is not None:
-                    ends[name] = found
-            if ends:
-                self.add(lambda current, ends=ends: current.ends_known(ends), _nothing)  # type: ignore[misc]
+                ends = await self._ends_of(controller, name)
+                if ends is not None:
+                    self.add(partial(_ends_known, name, ends), _nothing)
             await world.sleep(broker.life, _ASK_ENDS_EVERY_MS)
         if self._asks_ends is controller:
             self._asks_ends = None
@@ -358,6 +356,10 @@ class ControllerPump:
                 return None
             ends[replica] = LogEnd(answer.end.epoch, answer.end.end_offset, answer.broker_epoch)
         return ends
+
+
+def _ends_known(name: TopicPartition, ends: dict[int, LogEnd], controller: Controller) -> Decision:
+    return controller.ends_known({name: ends})
 
 
 def _nothing(is_done: bool) -> None:

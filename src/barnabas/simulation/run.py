@@ -49,7 +49,13 @@ def run(options: Options, machines: Machines | None = None) -> Outcome:
         _run(cluster, counts)
     except Violation as found:
         violation = found
-        cluster.world.tell("{}", f"BROKEN: {found}".replace("{", "(").replace("}", ")"))
+    except Exception as error:
+        # Whatever a machine raises here is a finding like any other, and has a story to be told.
+        violation = Violation("assertions", repr(error))
+        violation.__cause__ = error
+    cluster.checks.judged["assertions"] = cluster.world.events
+    if violation is not None:
+        cluster.world.tell("BROKEN: {}", violation)
     return Outcome(
         options,
         violation,

@@ -114,6 +114,7 @@ class SimBroker:
 
     async def _begin(self) -> None:
         await self._register()
+        self._forget_losses()
         self.pump.start()
         self._tick()
 
@@ -154,8 +155,6 @@ class SimBroker:
         """Housekeeping: the ISR by time, what producers wait for, checkpoints, write-back."""
         options, world = self.cluster.options, self.cluster.world
         self._ticks += 1
-        if not self._untold:
-            self.disk.may_have_lost = False
         for hosted in tuple(self.hosted.values()):
             hosted.expire()
         if self._ticks % _CHECKPOINT_EVERY_TICKS == 0:
@@ -267,7 +266,7 @@ class SimBroker:
         else:
             for name in request.partitions:
                 hosted = self.hosted.pop(name, None)
-                self._untold.pop(name, None)
+                self._told(name)
                 if hosted is not None:
                     hosted.leader = -1
                     hosted.stopped()
@@ -276,12 +275,21 @@ class SimBroker:
                     self.disk.high_watermarks.pop(name, None)
         return ControlAnswer(0)
 
+    def _told(self, name: TopicPartition) -> None:
+        self._untold.pop(name, None)
+        self._forget_losses()
+
+    def _forget_losses(self) -> None:
+        """Once they are known of every partition, the next start need not tell of them."""
+        if not self._untold:
+            self.disk.may_have_lost = False
+
     def _lead_or_follow(self, state: PartitionState) -> None:
         name, partition = state.topic_partition, state.partition
         if partition.leader >= 0:
             # Whoever decided this knew that this broker may have lost records. Before, a start
             # after the next crash must say so again, though that one lost nothing more.
-            self._untold.pop(name, None)
+            self._told(name)
         hosted = self.hosted.get(name)
         if hosted is None:
             log = self.disk.logs.get(name)

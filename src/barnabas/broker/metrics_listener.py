@@ -1,0 +1,140 @@
+"""Answers `GET /metrics` over HTTP, for Prometheus, and nothing else (`barnabas.metrics.port`).
+
+One request per connection: it is answered when its head is complete, and the connection closed. All
+is bounded, since anybody may connect: the size of a head, the time from the first byte to the last,
+the number of connections at once. The page is made when it is asked for, on the broker's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+
+from barnabas.errors import ConfigError
+from barnabas.metrics import CONTENT_TYPE
+
+_log = logging.getLogger(__name__)
+
+MOST_HEAD_BYTES = 8192
+MOST_CONNECTIONS = 16
+_LONGEST_S = 10.0
+
+_END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
+_REQUEST_LINE = re.compile(rb"([A-Za-z]+) ([!-~]+) HTTP/1\.[0-9]\r?")
+_METRICS = re.compile(rb"(?:[Hh][Tt][Tt][Pp]://[^/?]*)?/metrics(?:\?.*)?")
+
+_PLAIN = "text/plain; charset=utf-8"
+
+
+class MetricsListener:
+    """One address. `bind` and then `start` once each; `close` at any time."""
+
+    def __init__(self, page: Callable[[], bytes], longest_s: float = _LONGEST_S) -> None:
+        """`page` makes what is answered; `longest_s`: the time that a connection may take."""
+        self.page = page
+        self.longest_s = longest_s
+        self.connections: set[asyncio.Transport] = set()
+        self._server: asyncio.Server | None = None
+
+    @property
+    def port(self) -> int:
+        assert self._server is not None, "it has not been bound"
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def bind(self, host: str, port: int) -> None:
+        """Hold the address; nobody can connect yet. An empty host is every one. ConfigError."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: _Connection(self), host, port, start_serving=False
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"barnabas.metrics.port: {host or '*'}:{port} cannot be bound "
+                f"({error.strerror or error}); choose another port, or 0 for none"
+            ) from None
+
+    async def start(self) -> None:
+        """From now on it is answered."""
+        assert self._server is not None, "it has not been bound"
+        await self._server.start_serving()
+        _log.info("metrics are on port %d, GET /metrics", self.port)
+
+    def close(self) -> None:
+        """Nobody is answered any more."""
+        if self._server is not None:
+            self._server.close()
+        for transport in list(self.connections):
+            transport.abort()
+
+
+class _Connection(asyncio.Protocol):
+    """One request and its answer."""
+
+    __slots__ = ("_deadline", "_head", "_is_answered", "_listener", "_transport")
+
+    _transport: asyncio.Transport
+    _deadline: asyncio.TimerHandle
+
+    def __init__(self, listener: MetricsListener) -> None:
+        self._listener = listener
+        self._head = bytearray()
+        self._is_answered = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        connections = self._listener.connections
+        self._is_answered = len(connections) >= MOST_CONNECTIONS
+        connections.add(transport)
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(self._listener.longest_s, transport.abort)
+        if self._is_answered:
+            transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._deadline.cancel()
+        self._listener.connections.discard(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        # After the answer the peer is listened to until it hangs up: to close on what it has sent
+        # would reset the connection, and with it the answer.
+        if self._is_answered:
+            return
+        self._head += data
+        line, newline, _ = self._head.partition(b"\n")
+        if not line[:1].isalpha() or (newline and not _REQUEST_LINE.fullmatch(line)):
+            self._refuse("400 Bad Request", "this is no HTTP request")
+        elif len(self._head) > MOST_HEAD_BYTES:
+            self._refuse(
+                "431 Request Header Fields Too Large", f"{MOST_HEAD_BYTES} bytes are allowed"
+            )
+        elif _END_OF_HEAD.search(self._head):
+            self._answer(line)
+
+    def _answer(self, line: bytes | bytearray) -> None:
+        request = _REQUEST_LINE.fullmatch(line)
+        assert request is not None, "it has been looked at"
+        method, target = request.groups()
+        if not _METRICS.fullmatch(target):
+            self._refuse("404 Not Found", "there is /metrics, and nothing else")
+        elif method != b"GET":
+            self._refuse("405 Method Not Allowed", "only GET is answered", "Allow: GET\r\n")
+        else:
+            self._send("200 OK", CONTENT_TYPE, self._listener.page())
+
+    def _refuse(self, status: str, reason: str, header: str = "") -> None:
+        self._send(status, _PLAIN, f"{reason}\n".encode(), header)
+
+    def _send(self, status: str, content_type: str, body: bytes, header: str = "") -> None:
+        self._is_answered = True
+        self._head.clear()
+        head = (
+            f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n{header}\r\n"
+        )
+        self._transport.write(head.encode() + body)
+        self._transport.write_eof()

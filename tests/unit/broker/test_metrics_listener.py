@@ -1,0 +1,278 @@
+"""GET /metrics over real sockets: answered, refused, or cut off in time."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import socket
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from barnabas import Broker
+from barnabas.broker.metrics_listener import (
+    MOST_CONNECTIONS,
+    MOST_HEAD_BYTES,
+    MetricsListener,
+)
+from barnabas.errors import ConfigError
+
+PAGE = b"# TYPE m gauge\nm 1.0\n"
+SHORT_S = 0.5
+WITHIN_S = 10.0
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def play(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Runs a scene beside a listener, on either loop."""
+
+    def run(
+        scene: Callable[[MetricsListener], Awaitable[None]],
+        longest_s: float = WITHIN_S,
+        page: bytes = PAGE,
+    ) -> None:
+        async def whole() -> None:
+            listener = MetricsListener(lambda: page, longest_s)
+            await listener.bind("127.0.0.1", 0)
+            await listener.start()
+            try:
+                await asyncio.wait_for(scene(listener), 2 * WITHIN_S)
+            finally:
+                listener.close()
+
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.run(whole())
+
+    return run
+
+
+async def said(listener: MetricsListener, request: bytes, *, hangs_up: bool = False) -> bytes:
+    """All that comes back until the other end hangs up."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    try:
+        writer.write(request)
+        if hangs_up:
+            writer.write_eof()
+        return await asyncio.wait_for(reader.read(), WITHIN_S)
+    finally:
+        writer.close()
+
+
+def status(answer: bytes) -> int:
+    protocol, code, _ = answer.split(b" ", 2)
+    assert protocol == b"HTTP/1.1"
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert b"Connection: close" in head
+    return int(code)
+
+
+def test_the_page_is_answered_once(play: Callable[..., None]) -> None:
+    """RE-14"""
+
+    async def scene(listener: MetricsListener) -> None:
+        for request in (
+            b"GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n",
+            b"GET /metrics HTTP/1.0\r\n\r\n",
+            b"GET /metrics?name=x HTTP/1.1\n\n",
+            b"GET http://here:9404/metrics HTTP/1.1\r\n\r\n",
+            b"GET /metrics HTTP/1.1\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n",
+        ):
+            for hangs_up in (False, True):
+                answer = await said(listener, request, hangs_up=hangs_up)
+                assert status(answer) == 200, request
+                assert answer.endswith(b"\r\n\r\n" + PAGE)
+                assert b"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n" in answer
+        async with asyncio.timeout(WITHIN_S):
+            while listener.connections:
+                await asyncio.sleep(0.01)
+
+    play(scene)
+
+
+def test_a_request_may_come_byte_by_byte(play: Callable[..., None]) -> None:
+    async def scene(listener: MetricsListener) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n":
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.001)
+        assert status(await reader.read()) == 200
+        writer.close()
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", 404),
+        (b"GET /metrics/ HTTP/1.1\r\n\r\n", 404),
+        (b"GET /../metrics HTTP/1.1\r\n\r\n", 404),
+        (b"GET //host/metrics HTTP/1.1\r\n\r\n", 404),
+        (b"POST /elsewhere HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 404),
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody", 405),
+        (b"HEAD /metrics HTTP/1.1\r\n\r\n", 405),
+        (b"get /metrics HTTP/1.1\r\n\r\n", 405),
+        (b"GET /metrics HTTP/2.0\r\n\r\n", 400),
+        (b"GET /metrics\r\n\r\n", 400),
+        (b"GET  /metrics HTTP/1.1\r\n\r\n", 400),
+        (b"GET /metrics HTTP/1.1 and more\r\n\r\n", 400),
+        (b"GET /m\xffetrics HTTP/1.1\r\n\r\n", 400),
+        (b"\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),  # as TLS begins
+        (b"\x00\x00\x00\x14\x00\x12\x00\x03\x00\x00\x00\x01\x00\x03raw", 400),  # a Kafka client
+        (b"A" * (MOST_HEAD_BYTES + 1), 431),
+        (b"GET /metrics HTTP/1.1\r\nX: " + b"x" * MOST_HEAD_BYTES, 431),
+        (b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * (1 << 18), 431),
+    ],
+)
+def test_anything_else_is_refused(play: Callable[..., None], request_: bytes, code: int) -> None:
+    """Also in the middle of a head without an end, of which nothing is kept."""
+
+    async def scene(listener: MetricsListener) -> None:
+        answer = await said(listener, request_)
+        assert status(answer) == code
+        assert (b"Allow: GET\r\n" in answer) == (code == 405)
+        assert PAGE not in answer
+        assert status(await said(listener, b"GET /metrics HTTP/1.1\r\n\r\n")) == 200
+
+    play(scene)
+
+
+def test_who_hangs_up_halfway_is_forgotten(play: Callable[..., None]) -> None:
+    async def scene(listener: MetricsListener) -> None:
+        assert await said(listener, b"GET /metrics HT", hangs_up=True) == b""
+        assert await said(listener, b"", hangs_up=True) == b""
+        async with asyncio.timeout(WITHIN_S):
+            while listener.connections:
+                await asyncio.sleep(0.01)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("request_", [b"", b"GET /metrics HTTP/1.1\r\nX: "])
+def test_a_slow_client_is_cut_off(play: Callable[..., None], request_: bytes) -> None:
+    """However often it sends another byte."""
+
+    async def scene(listener: MetricsListener) -> None:
+        began = time.monotonic()
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.write(request_)
+        ended = asyncio.ensure_future(reader.read())
+        while not ended.done():
+            if request_:
+                writer.write(b"x")
+            await asyncio.sleep(0.02)
+            assert time.monotonic() - began < WITHIN_S
+        assert ended.exception() is not None or ended.result() == b""
+        assert time.monotonic() - began >= SHORT_S - 0.05
+        writer.close()
+
+    play(scene, SHORT_S)
+
+
+def test_who_does_not_read_its_answer_is_cut_off(play: Callable[..., None]) -> None:
+    async def scene(listener: MetricsListener) -> None:
+        with socket.create_connection(("127.0.0.1", listener.port)) as client:
+            client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            async with asyncio.timeout(WITHIN_S):
+                while not listener.connections:
+                    await asyncio.sleep(0.01)
+                while listener.connections:
+                    await asyncio.sleep(0.01)
+
+    play(scene, SHORT_S, page=bytes(64 << 20))
+
+
+def test_no_more_connections_than_are_allowed(play: Callable[..., None]) -> None:
+    async def scene(listener: MetricsListener) -> None:
+        opened = [
+            await asyncio.open_connection("127.0.0.1", listener.port)
+            for _ in range(MOST_CONNECTIONS)
+        ]
+        async with asyncio.timeout(WITHIN_S):
+            while len(listener.connections) < MOST_CONNECTIONS:
+                await asyncio.sleep(0.01)
+        try:
+            assert await said(listener, b"") == b""
+        except ConnectionResetError:
+            pass
+        assert len(listener.connections) == MOST_CONNECTIONS
+        opened.pop()[1].close()
+        async with asyncio.timeout(WITHIN_S):
+            while len(listener.connections) == MOST_CONNECTIONS:
+                await asyncio.sleep(0.01)
+        assert status(await said(listener, b"GET /metrics HTTP/1.1\r\n\r\n")) == 200
+        for _, writer in opened:
+            writer.close()
+
+    play(scene)
+
+
+def test_closing_ends_it_all(play: Callable[..., None]) -> None:
+    async def scene(listener: MetricsListener) -> None:
+        port = listener.port
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with asyncio.timeout(WITHIN_S):
+            while not listener.connections:
+                await asyncio.sleep(0.01)
+        listener.close()
+        with pytest.raises(ConnectionError):
+            assert await reader.read() == b"x"
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+
+    play(scene)
+
+
+# --- as a part of a broker -----------------------------------------------------------------------
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_a_broker_serves_it_where_it_is_told_to() -> None:
+    """RE-14: at the first listener's host, for as long as the broker runs."""
+    port = _free_port()
+    with Broker(config={"barnabas.metrics.port": str(port)}):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            assert answer.status == 200
+            assert b"\nkafka_controller_kafkacontroller_activecontrollercount 1.0\n" in answer.read()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("DELETE", "/metrics")
+        assert connection.getresponse().status == 405
+        connection.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=10)
+
+
+@pytest.mark.parametrize("config", [{}, {"barnabas.metrics.port": "0"}])
+def test_a_broker_that_is_not_told_to_serves_none(config: dict[str, str]) -> None:
+    """RE-14: off by default."""
+    with Broker(config=config) as broker:
+        assert broker._server is not None
+        assert broker._server._metrics is None
+
+
+def test_a_port_that_cannot_be_had_ends_the_start(tmp_path: Path) -> None:
+    """UX-4: before anything is made on the disk."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        broker = Broker(tmp_path / "data", config={"barnabas.metrics.port": str(port)})
+        with pytest.raises(ConfigError, match=rf"barnabas\.metrics\.port: 127\.0\.0\.1:{port} "):
+            broker.start()
+    assert not (tmp_path / "data").exists()
+    with pytest.raises(ConfigError, match=r"barnabas\.metrics\.port: '65536'"):
+        Broker(config={"barnabas.metrics.port": "65536"}).start()

@@ -49,6 +49,16 @@ def _common(servers: str) -> dict[str, Any]:
 def create_topic(servers: str, topic: str, partitions: int, replicas: int = 1) -> None:
     admin = AdminClient(_common(servers))
     admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(_TIMEOUT_SECONDS)
+    for server in servers.split(",") if replicas > 1 else ():
+        # The controller answers when it knows; the other brokers hear of it a little later.
+        one = AdminClient(_common(server))
+        while not _is_whole(one, topic, partitions):
+            time.sleep(0.01)
+
+
+def _is_whole(admin: AdminClient, topic: str, partitions: int) -> bool:
+    found = admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic].partitions
+    return len(found) == partitions and all(each.leader >= 0 for each in found.values())
 
 
 def delete_topic(servers: str, topic: str) -> None:

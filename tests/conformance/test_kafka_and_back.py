@@ -160,7 +160,7 @@ def test_a_cluster_of_kafkas_changes_hands_and_back(tmp_path: Path) -> None:
     try:
         cluster.zookeeper.start()
         kafka.start()
-        with sending(OwnSender, servers, 3) as ours, sending(ConfluentSender, servers, 3) as theirs:
+        with sending(our_sender, servers, 3) as ours, sending(their_sender, servers, 3) as theirs:
             clients = Clients(servers)
             live(clients, ours, theirs)
             for sender in (ours, theirs):
@@ -196,6 +196,18 @@ def test_a_cluster_of_kafkas_changes_hands_and_back(tmp_path: Path) -> None:
     finally:
         kafka.kill_all()
         cluster.kill_all()
+
+
+# A producer snapshot has the last batch only: of two that nobody has acknowledged when all brokers
+# stop, the first is not known again, by whatever Kafka.
+
+
+def our_sender(servers: str, replicas: int) -> Sender:
+    return OwnSender(servers, replicas, in_flight=1)
+
+
+def their_sender(servers: str, replicas: int) -> Sender:
+    return ConfluentSender(servers, replicas, {"max.in.flight": 1})
 
 
 def live(clients: Clients, *senders: Sender) -> None:

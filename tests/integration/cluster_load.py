@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterable
 
 from confluent_kafka import Consumer, TopicPartition
 
+from barnabas.client import NewTopic, SyncAdmin
+from barnabas.client.offsets import LATEST
+from barnabas.cluster import layout
+from barnabas.cluster.zookeeper import ZooKeeperStore
+from barnabas.cluster.zookeeper_settings import Settings
+from barnabas.protocol.api import PRODUCE
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from barnabas.types import TopicPartition as Name
 from tests.conformance import confluent_client
 from tests.integration.broker_process import wait_until
-from tests.integration.senders import LEAST_PER_LIFE, PARTITIONS, Sender
+from tests.integration.cluster_process import ClusterProcess, wait_for_equal_files
+from tests.integration.senders import LEAST_PER_LIFE, PARTITIONS, ConfluentSender, Sender
+from tests.raw_client import RawClient, batch
 
 BURST = 3_000
+ASKED = "asked-by-hand"  # a topic of one partition, for what the senders would not do
 LONGEST_LOSS_SECONDS = 30.0
 
 
@@ -71,13 +87,13 @@ def committed_values(servers: str, topic: str, partitions: int) -> list[bytes]:
             "log_level": 0,
         }
     )
+    names = [Name(topic, number) for number in range(partitions)]
+    with SyncAdmin(servers) as admin:
+        found = admin.list_offsets(dict.fromkeys(names, LATEST))
+    ends = {name.partition: found[name].offset for name in names}
     assigned = [TopicPartition(topic, number, 0) for number in range(partitions)]
     try:
         consumer.assign(assigned)
-        ends = {
-            each.partition: consumer.get_watermark_offsets(each, LONGEST_LOSS_SECONDS)[1]
-            for each in assigned
-        }
         values: list[bytes] = []
 
         def is_read() -> bool:
@@ -91,3 +107,47 @@ def committed_values(servers: str, topic: str, partitions: int) -> list[bytes]:
         return values
     finally:
         consumer.close()
+
+
+def create_led_by(leader: int, cluster: ClusterProcess) -> None:
+    """The topic that is asked by hand, on all brokers."""
+    replicas = [leader, *(key for key in cluster.brokers if key != leader)]
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(ASKED, assignment={0: replicas})])
+    wait_until(lambda: leader_of(cluster.bootstrap_servers, ASKED) == leader)
+
+
+def produce_request(value: bytes) -> ProduceRequest:
+    records = PartitionProduceData(index=0, records=batch(value))
+    topics = [TopicProduceData(name=ASKED, partition_data=[records])]
+    return ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=topics)
+
+
+def produce(client: RawClient, value: bytes) -> int:
+    """The error code of its answer."""
+    answer = client.call(PRODUCE, 9, produce_request(value))
+    code: int = answer.responses[0].partition_responses[0].error_code
+    return code
+
+
+def check_replicas_are_equal(cluster: ClusterProcess, sender: Sender) -> None:
+    for partition in range(PARTITIONS):
+        wait_for_equal_files(cluster, sender.topic, partition)
+
+
+def controller_of(cluster: ClusterProcess) -> int:
+    async def read() -> int:
+        store = await ZooKeeperStore.open(Settings(cluster.zookeeper.connect, 4_000))
+        try:
+            node = await store.read(layout.CONTROLLER)
+            assert node is not None and node.data is not None
+            return layout.decode_controller(node.data)
+        finally:
+            await store.close()
+
+    return asyncio.run(read())
+
+
+def impatient_sender(servers: str, replicas: int) -> Sender:
+    """It does not wait for a minute until it asks another broker."""
+    return ConfluentSender(servers, replicas, {"socket.timeout.ms": 2_000})

@@ -124,8 +124,12 @@ class ConfluentSender(Sender):
 class OwnSender(Sender):
     """Our own producer, idempotent by default."""
 
-    def __init__(self, servers: str, replicas: int) -> None:
-        self._producer = SyncProducer(servers, delivery_timeout_ms=GIVE_UP_MS)
+    def __init__(self, servers: str, replicas: int, in_flight: int = 5) -> None:
+        self._producer = SyncProducer(
+            servers,
+            delivery_timeout_ms=GIVE_UP_MS,
+            max_in_flight_requests_per_connection=in_flight,
+        )
         self._unanswered: deque[tuple[int, int, SyncDelivery]] = deque()
         super().__init__(servers, "sent-by-barnabas", replicas)
 

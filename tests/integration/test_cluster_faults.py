@@ -3,7 +3,6 @@ killed as coordinator. Nothing that was acknowledged is lost, and nothing is hal
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 import threading
@@ -14,19 +13,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from barnabas.client import NewTopic, SyncAdmin
+from barnabas.client import SyncAdmin
 from barnabas.client.offsets import LATEST
-from barnabas.cluster import layout
-from barnabas.cluster.zookeeper import ZooKeeperStore
-from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.errors import NotEnoughReplicas
-from barnabas.protocol.api import METADATA, PRODUCE
+from barnabas.protocol.api import FIND_COORDINATOR, METADATA, PRODUCE
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from barnabas.types import TopicPartition
 from tests.conformance import confluent_client
 from tests.conformance.clients import Sent
@@ -34,12 +26,19 @@ from tests.conformance.test_mixed_group import GROUP, TOPIC, Stage, staged
 from tests.conformance.test_mixed_group import PARTITIONS as GROUP_PARTITIONS
 from tests.integration.broker_process import BrokerProcess, wait_until
 from tests.integration.cluster_load import (
+    ASKED,
     BURST,
     LONGEST_LOSS_SECONDS,
     acknowledge_more,
     check_everything_is_there,
+    check_replicas_are_equal,
     committed_values,
+    controller_of,
+    create_led_by,
+    impatient_sender,
     leader_of,
+    produce,
+    produce_request,
     wait_for_full_isr,
 )
 from tests.integration.cluster_process import (
@@ -47,9 +46,9 @@ from tests.integration.cluster_process import (
     cluster_process,
     wait_for_equal_files,
 )
-from tests.integration.senders import PARTITIONS, ConfluentSender, Sender, sending
+from tests.integration.senders import PARTITIONS, ConfluentSender, sending
 from tests.integration.test_transactions_killed import Committing, commit
-from tests.raw_client import RawClient, batch
+from tests.raw_client import RawClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(120)]
 
@@ -60,7 +59,6 @@ OPTIONS = (
 )
 QUIET_SECONDS = 1.0
 DEADLINE_S = 30.0
-ASKED = "asked-by-hand"
 TRANSACTIONAL_ID, MOVED = "mover", "moved"
 
 
@@ -100,23 +98,32 @@ def test_a_leader_that_was_paused_acknowledges_nothing_that_gets_lost(tmp_path: 
         wait_for_equal_files(cluster, ASKED, 0)
 
 
-def test_a_broker_that_begins_calls_no_topic_unknown(tmp_path: Path) -> None:
-    """RE-13: while no controller has told it of any, it has no answer; clients would give up."""
+def test_a_broker_that_begins_waits_for_its_first_word(tmp_path: Path) -> None:
+    """RE-13: before a controller has told it of any topic it calls none unknown, and makes none;
+    clients would give the topic up, or wait for a coordinator elsewhere."""
     with cluster_process(tmp_path, 3, *OPTIONS) as cluster:
         controller = controller_of(cluster)
         create_led_by(controller, cluster)
+        find = FindCoordinatorRequest(key_type=0, coordinator_keys=["group"])
         broker = next(each for key, each in cluster.brokers.items() if key != controller)
+        with connected(broker) as client:
+            client.call(FIND_COORDINATOR, 4, find)  # makes the topic
         broker.stop()
         starting = threading.Thread(target=broker.start, daemon=True)
+        metadata = MetadataRequest(
+            topics=[MetadataRequestTopic(name=ASKED)], allow_auto_topic_creation=False
+        )
         with paused(cluster.brokers[controller]):
             starting.start()
-            request = MetadataRequest(
-                topics=[MetadataRequestTopic(name=ASKED)], allow_auto_topic_creation=False
-            )
-            with connected(broker) as client:
-                answer = client.call(METADATA, 9, request)
+            with connected(broker) as one, connected(broker) as other:
+                one.send(METADATA, 9, metadata)
+                other.send(FIND_COORDINATOR, 4, find)
+                _, known = one.receive(METADATA, 9)
+                _, found = other.receive(FIND_COORDINATOR, 4)
         starting.join(DEADLINE_S)
-        assert [topic.error_code for topic in answer.topics] == [0]
+        assert [topic.error_code for topic in known.topics] == [0]
+        assert [each.error_code for each in found.coordinators] == [0]
+        assert " ERROR " not in broker.log.read_text()
 
 
 # ---- two are killed ----
@@ -241,56 +248,12 @@ def connected(broker: BrokerProcess) -> Iterator[RawClient]:
         yield client
 
 
-def impatient_sender(servers: str, replicas: int) -> Sender:
-    """It does not wait for a minute until it asks another broker."""
-    return ConfluentSender(servers, replicas, {"socket.timeout.ms": 2_000})
-
-
 def kill_at_once(*brokers: BrokerProcess) -> None:
     for broker in brokers:
         assert broker.process is not None
         broker.process.kill()
     for broker in brokers:
         broker.kill()
-
-
-def create_led_by(leader: int, cluster: ClusterProcess) -> None:
-    """The topic that is asked by hand, on all brokers."""
-    replicas = [leader, *(key for key in cluster.brokers if key != leader)]
-    with SyncAdmin(cluster.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(ASKED, assignment={0: replicas})])
-    wait_until(lambda: leader_of(cluster.bootstrap_servers, ASKED) == leader)
-
-
-def produce_request(value: bytes) -> ProduceRequest:
-    records = PartitionProduceData(index=0, records=batch(value))
-    topics = [TopicProduceData(name=ASKED, partition_data=[records])]
-    return ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=topics)
-
-
-def produce(client: RawClient, value: bytes) -> int:
-    """The error code of its answer."""
-    answer = client.call(PRODUCE, 9, produce_request(value))
-    code: int = answer.responses[0].partition_responses[0].error_code
-    return code
-
-
-def check_replicas_are_equal(cluster: ClusterProcess, sender: Sender) -> None:
-    for partition in range(PARTITIONS):
-        wait_for_equal_files(cluster, sender.topic, partition)
-
-
-def controller_of(cluster: ClusterProcess) -> int:
-    async def read() -> int:
-        store = await ZooKeeperStore.open(Settings(cluster.zookeeper.connect, 4_000))
-        try:
-            node = await store.read(layout.CONTROLLER)
-            assert node is not None and node.data is not None
-            return layout.decode_controller(node.data)
-        finally:
-            await store.close()
-
-    return asyncio.run(read())
 
 
 def coordinator_of_group(cluster: ClusterProcess) -> int:

@@ -30,8 +30,11 @@ class ZooKeeperProcess:
     as two ticks of `tick_ms`, and as long as a minute.
     """
 
-    def __init__(self, directory: Path, *, tick_ms: int = TICK_MS) -> None:
+    def __init__(
+        self, directory: Path, *, tick_ms: int = TICK_MS, address: str = "127.0.0.1"
+    ) -> None:
         """Ends the test, with what to install, where there is no ZooKeeper."""
+        self.address = address
         self._class_path = foreign.require_zookeeper()
         self._java = foreign.require_java()
         self.directory = directory / "zookeeper"
@@ -43,7 +46,7 @@ class ZooKeeperProcess:
     @property
     def connect(self) -> str:
         """What `zookeeper.connect` is; a chroot may be put behind it."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.address}:{self.port}"
 
     def start(self) -> None:
         """Returns when it answers clients."""
@@ -51,7 +54,8 @@ class ZooKeeperProcess:
         config = self.directory / "zoo.cfg"
         config.write_text(
             f"tickTime={self.tick_ms}\nmaxSessionTimeout=60000\ndataDir={self.directory}\n"
-            f"clientPortAddress=127.0.0.1\nclientPort={self.port}\nadmin.enableServer=false\n"
+            f"clientPortAddress={self.address}\nclientPort={self.port}\n"
+            "admin.enableServer=false\n"
             "maxClientCnxns=0\npreAllocSize=64\n"
         )
         command = [
@@ -96,7 +100,7 @@ class ZooKeeperProcess:
 
     def _is_serving(self) -> bool:
         with contextlib.suppress(OSError):
-            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            with socket.create_connection((self.address, self.port), timeout=5) as connection:
                 connection.sendall(b"srvr")
                 answer = b""
                 while part := connection.recv(4096):

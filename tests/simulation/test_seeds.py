@@ -1,4 +1,4 @@
-"""Seeds: whole clusters under faults, with every rule checked after every step."""
+"""Seeds: whole clusters under faults, with every rule checked after every step (DL-2, ZK-5)."""
 
 from __future__ import annotations
 

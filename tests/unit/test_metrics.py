@@ -40,6 +40,4 @@ def test_numbers_are_told_in_prometheus_text() -> None:
 def test_what_would_end_a_line_or_a_label_is_escaped() -> None:
     odd = (("path", 'C:\\"new"\nline'),)
     told = text([Family("m", "gauge", 'a\\b\n"c"', [Sample(0, odd)])])
-    assert told == (
-        '# HELP m a\\\\b\\n"c"\n# TYPE m gauge\nm{path="C:\\\\\\"new\\"\\nline"} 0.0\n'
-    )
+    assert told == ('# HELP m a\\\\b\\n"c"\n# TYPE m gauge\nm{path="C:\\\\\\"new\\"\\nline"} 0.0\n')

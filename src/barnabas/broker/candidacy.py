@@ -29,7 +29,7 @@ from barnabas.broker.registration import (
 from barnabas.clock import Clock
 from barnabas.cluster import layout
 from barnabas.cluster.image import BrokerImage
-from barnabas.cluster.store import BadVersion, MetadataError, SessionExpired, SessionState
+from barnabas.cluster.store import BadVersion, MetadataError, SessionExpired, SessionState, Set
 from barnabas.errors import BarnabasError, KafkaError, NotController
 
 _log = logging.getLogger(__name__)
@@ -181,6 +181,17 @@ class Candidacy:
         registered = await register(self._store, broker, self._clock, wait_ms)
         self._session_id = session_id
         self._registered(registered)
+
+    async def is_whole(self) -> None:
+        """This broker's registration warns of no loss from now on."""
+        assert self._broker is not None
+        self._broker = self._broker._replace(may_have_lost=False)
+        data = layout.encode_broker(self._broker, self._clock.now_ms())
+        try:
+            await self._store.commit([Set(layout.broker_path(self._broker.broker_id), data)])
+        except MetadataError as error:
+            # A controller that is elected before the next start is more careful than it need be.
+            _log.info("the registration still warns of a loss: %s", error)
 
     # --- the office ------------------------------------------------------------------------------
 

@@ -36,6 +36,16 @@ def check_order(context: Context, broker_epoch: int) -> None:
         )
 
 
+async def check_order_once_registered(context: Context, broker_epoch: int) -> None:
+    """As `check_order`, when this broker knows its own epoch.
+
+    It can be reached before: what was meant for its former life must not pass then, and what is
+    meant for this one would be lost if it were refused.
+    """
+    await context.node.registered.wait()
+    check_order(context, broker_epoch)
+
+
 async def configs_of(context: Context, topics: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
     """What the topics' own configs set, which the controller's requests do not carry.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.broker.authorization import (
@@ -64,6 +65,7 @@ class Node:
         "preparer",
         "producer_ids",
         "random",
+        "registered",
         "replicas",
         "store",
         "verifier",
@@ -89,6 +91,7 @@ class Node:
         self.verifier: Verifier | None = None
         self.has_peers = False
         """Whether other brokers share the metadata: only then may one of them give orders here."""
+        self.registered = asyncio.Event()
         self.broker_epoch = -1
         """Of this broker's registration (the znode's czxid); another one with each session."""
         self.clock = clock

@@ -58,6 +58,15 @@ class Control:
         assert isinstance(request, StopReplica)
         return node.replicas.apply_stop_replica(request)
 
+    @property
+    def has_told(self) -> bool:
+        """Whether a controller has said what there is since this broker began."""
+        return not self._node.has_peers or self._node.broker_id in self._node.image.brokers
+
+    async def until_told(self) -> None:
+        """Return when it has. What is not in the image before is not unknown, nor to be made."""
+        await self.until(lambda _: self.has_told)
+
     async def until(self, holds: Callable[[ClusterImage], bool]) -> None:
         """Return when the controller has said something after which this holds of the image."""
         while not holds(self._node.image):

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from barnabas.errors import BarnabasError, NotController, error_for_code
+from barnabas.cluster.store import SessionState
+from barnabas.errors import BarnabasError, NotController, RequestTimedOut, error_for_code
 from barnabas.protocol.api import CONTROLLED_SHUTDOWN
 from barnabas.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
@@ -45,7 +47,7 @@ async def leave(node: Node, links: PeerLinks | None) -> bool:
     attempts = config.int("controlled.shutdown.max.retries")
     for attempt in range(1, attempts + 1):
         try:
-            left = await _ask(node, links)
+            left = await _ask_as_long_as_it_helps(node, links)
         except BarnabasError as error:
             _log.warning("the controller does not let this broker go yet: %s", error)
         else:
@@ -59,9 +61,9 @@ async def leave(node: Node, links: PeerLinks | None) -> bool:
             )
         if attempt < attempts:
             await _back_off(node, config.int("controlled.shutdown.retry.backoff.ms"))
-            if _is_alone(node):
-                _log.info("no other broker is left that could lead anything")
-                return True
+        if _is_alone(node):
+            _log.info("no other broker is left that could lead anything")
+            return True
     _log.warning("this broker stops all the same, after %d attempts", attempts)
     return False
 
@@ -78,6 +80,26 @@ async def _back_off(node: Node, pause_ms: int) -> None:
         if left_ms <= 0:
             return
         await asyncio.sleep(min(left_ms, _LOOK_MS) / 1000)
+
+
+async def _ask_as_long_as_it_helps(node: Node, links: PeerLinks) -> Sequence[TopicPartition]:
+    """As `_ask`; NotController where nobody can write who leads, RequestTimedOut."""
+    timeout_ms = node.config.int("controller.socket.timeout.ms")
+    ends_at_ms = node.clock.now_ms() + timeout_ms
+    asking = asyncio.get_running_loop().create_task(_ask(node, links))
+    try:
+        while not asking.done():
+            if node.store.session_state is not SessionState.CONNECTED:
+                raise NotController("the metadata store does not answer")
+            if _is_alone(node):
+                raise NotController("the last of the others has gone")
+            if node.clock.now_ms() >= ends_at_ms:
+                raise RequestTimedOut(f"no answer within {timeout_ms} ms")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(asking), _LOOK_MS / 1000)
+        return asking.result()
+    finally:
+        asking.cancel()
 
 
 async def _ask(node: Node, links: PeerLinks) -> Sequence[TopicPartition]:

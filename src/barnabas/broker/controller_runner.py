@@ -150,7 +150,7 @@ class ControllerRunner:
         (id taken, another cluster) and CorruptData.
         """
         found = self.cluster_id = await ensure_base(self._store, cluster_id, self._random)
-        self._hosted = await self._read_hosted()
+        self._hosted = frozenset() if self._is_alone else await self.hosted()
         await self._candidacy.start(broker, found, is_alone=self._is_alone)
         return found
 
@@ -158,9 +158,17 @@ class ControllerRunner:
         """Decide nothing any more; whoever waits gets NotController."""
         await self._candidacy.stop()
 
-    async def _read_hosted(self) -> frozenset[TopicPartition]:
+    async def is_whole(self) -> None:
+        """Whatever this broker may have lost when it ended, nobody counts on it any more.
+
+        So that the next controller does not take its registration for a warning again.
+        """
+        await self._candidacy.is_whole()
+
+    async def hosted(self) -> frozenset[TopicPartition]:
+        """Every partition that the store says has a replica on this broker."""
         hosted = []
-        for name in () if self._is_alone else await children(self._store, layout.TOPICS):
+        for name in await children(self._store, layout.TOPICS):
             node = await self._store.read(layout.topic_path(name))
             if node is not None:
                 replicas = layout.decode_topic(name, node.data).replicas

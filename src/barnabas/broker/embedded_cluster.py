@@ -29,7 +29,8 @@ class Cluster:
     """`brokers` brokers with the ids 1, 2, ... on free ports of 127.0.0.1.
 
     `data_dir`: where each has a directory, beside that of the metadata; None makes a temporary one
-    that goes with the cluster. `config`: Kafka's broker configs by their names, for all of them.
+    that goes with the cluster. `config`: Kafka's broker configs by their names, for all of them;
+    `broker_config`: for some of them, by broker id, on top (`{1: {"broker.rack": "east"}}`).
 
     `start` raises ConfigError or OSError with one line that says what to do. A cluster that was
     stopped may be started again, on the same ports, and on the same data unless that was temporary.
@@ -40,11 +41,18 @@ class Cluster:
         brokers: int = 3,
         data_dir: str | Path | None = None,
         config: Mapping[str, str] | None = None,
+        broker_config: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
         if brokers < 1:
             raise ConfigError(f"brokers={brokers}: at least one is needed")
         self.broker_ids = range(1, brokers + 1)
         self._config = dict(config or {})
+        self._broker_config = dict(broker_config or {})
+        strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
+        if strangers:
+            raise ConfigError(
+                f"broker_config names broker {strangers[0]}: there are 1 to {brokers}"
+            )
         self._given_dir = None if data_dir is None else Path(data_dir)
         self._temporary_dir: Path | None = None
         self._thread: LoopThread | None = None
@@ -160,6 +168,7 @@ class Cluster:
             "transaction.state.log.replication.factor": str(min(3, size)),
             "transaction.state.log.min.isr": str(min(2, size)),
             **self._config,
+            **self._broker_config.get(broker_id, {}),
         }
 
     async def _stop(self) -> None:

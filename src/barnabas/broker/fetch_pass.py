@@ -23,6 +23,7 @@ from barnabas.errors import (
     OffsetOutOfRange,
     TopicAuthorizationFailed,
     UnknownTopicId,
+    UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from barnabas.protocol.messages.fetch import (
@@ -38,7 +39,7 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas.replication.fetch_session import FetchSession, SessionPartition
-from barnabas.types import FileSlice
+from barnabas.types import FileSlice, TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -172,7 +173,11 @@ class FetchPass:
             raise TopicAuthorizationFailed(f"not allowed to read {topic}")
 
     def _hosted(self, name: tuple[str, int]) -> Replica:
-        return self._context.node.replicas.leader_of(name)
+        node = self._context.node
+        try:
+            return node.replicas.leader_of(name)
+        except UnknownTopicOrPartition:
+            return node.leader_of(TopicPartition(*name))  # who says if it lives elsewhere
 
     def _fill(self, row: Row, replica: Replica, wanted: FetchPartition) -> None:
         """Put into a row what is to be read of its partition."""

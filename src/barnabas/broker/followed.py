@@ -75,9 +75,10 @@ class Followed:
         )
         step = self._follower.answered(sent, got)
         if type(step) is Append:
+            before = self.replica.log.log_end_offset
             if isinstance(records, memoryview) and size_bytes:
                 self._append(records, now_ms)
-            self._follower.appended(got)
+            self.replica.copied(size_bytes, before, self._follower.appended(got))
             self._level(got, now_ms)
         else:
             self._cut(step)
@@ -121,9 +122,12 @@ class Followed:
             # Through the store: the recovery point may move back, and must be on disk before
             # anything is appended.
             self._replicas.store.truncate(replica.topic_partition, step.offset)
+            if step.lost_committed:
+                replica.wake_watchers()  # what consumers were told of is no more
         elif type(step) is StartAt:
             _say_lost(replica, step)
             self._replicas.store.start_at(replica.topic_partition, step.offset)
+            replica.log_start_moved()
 
 
 def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:

@@ -139,6 +139,8 @@ def _request(names: list[TopicPartition], epochs: Mapping[TopicPartition, int]) 
                 partitions=[
                     FetchPartition(
                         partition=number,
+                        # Who has not heard of this epoch yet may still be adding to its log.
+                        current_leader_epoch=epochs[TopicPartition(topic, number)],
                         fetch_offset=_BEYOND_ALL,
                         last_fetched_epoch=epochs[TopicPartition(topic, number)],
                         partition_max_bytes=0,

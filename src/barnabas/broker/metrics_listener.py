@@ -11,6 +11,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from typing import cast
 
 from barnabas.errors import ConfigError
 from barnabas.metrics import CONTENT_TYPE
@@ -85,8 +86,7 @@ class _Connection(asyncio.Protocol):
         self._is_answered = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is none of it
         connections = self._listener.connections
         self._is_answered = len(connections) >= MOST_CONNECTIONS
         connections.add(transport)

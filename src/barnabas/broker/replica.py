@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.watchers import Watchers
 from barnabas.errors import KafkaError, NotEnoughReplicasAfterAppend, NotLeaderOrFollower
+from barnabas.replication.nearest import InSync
 from barnabas.replication.partition import Advance, Effect, FollowerFetch
 
 if TYPE_CHECKING:
@@ -189,6 +190,20 @@ class Replica:
         if self._moved is not None:
             self._moved.set()
 
+    def in_sync(self) -> list[InSync]:
+        """The followers in the ISR that have fetched in this epoch."""
+        partition, fetches = self.partition, self._fetches or {}
+        return [
+            InSync(
+                broker_id,
+                fetches[broker_id].log_start_offset,
+                partition.follower_end_offset(broker_id),
+                partition.caught_up_at_ms(broker_id),
+            )
+            for broker_id in partition.isr
+            if broker_id in fetches
+        ]
+
     def _keep_level(self, now_ms: int) -> None:
         """Before the log's end moves on: who was level with it was so until now.
 
@@ -246,6 +261,17 @@ class Replica:
         self.partition.log_start_offset = self.log.log_start_offset
         self.wake_watchers()
 
+    # --- as follower -----------------------------------------------------------------------------
+
+    def copied(self, size_bytes: int, before: int, effects: Sequence[Effect]) -> None:
+        """So many bytes were written where the log ended `before`, and the leader's watermark is
+        known: consumers read here too."""
+        self._unseen_bytes += size_bytes
+        if effects:
+            self.carry_out(effects)
+            if before <= self.partition.high_watermark < self.log.log_end_offset:
+                self._unseen_bytes = size_bytes  # what came before can be seen now
+
     # --- roles -----------------------------------------------------------------------------------
 
     def leads(self) -> None:
@@ -281,6 +307,7 @@ class Replica:
             f"{self.topic_partition} is no longer led by this broker"
         )
         self._fetches = None
+        self._unseen_bytes = self._told_bytes = 0
         waiting, self._waiting = self._waiting, None
         for *_, future in waiting or ():
             if not future.done():
@@ -302,7 +329,7 @@ class Replica:
             future = heapq.heappop(self._waiting)[3]
             if not future.done():
                 future.set_result(None)
-        visible_bytes = self._unseen_bytes
+        visible_bytes = self._unseen_bytes or 1  # appended before anybody counted: there is some
         if high_watermark >= self.log.log_end_offset:
             self._unseen_bytes = self._told_bytes = 0
         if self._parked is not None:

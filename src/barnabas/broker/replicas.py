@@ -72,6 +72,7 @@ class Replicas:
         "failed_isr_updates",
         "isr_expands",
         "isr_shrinks",
+        "on_all_placed",
         "on_directory_failed",
         "on_following",
         "on_leading",
@@ -79,6 +80,7 @@ class Replicas:
         "on_propose",
         "on_stopped_following",
         "preparing",
+        "unplaced",
     )
 
     def __init__(self, broker_id: int, store: LogStore, config: BrokerConfig, clock: Clock) -> None:
@@ -109,6 +111,10 @@ class Replicas:
         self.isr_expands = Counter()
         """What the controller has agreed to, of what leaders here proposed."""
         self.failed_isr_updates = Counter()
+        self.on_all_placed: Callable[[], None] = _nobody
+        """Told when `unplaced` has become empty."""
+        self.unplaced: set[TopicPartition] = set()
+        """Logs that were found at the start, and of which nobody has said since who leads them."""
         self._live: dict[int, int] = {}
         self._broker_epoch = -1
         self._write_soon: asyncio.Handle | None = None
@@ -162,6 +168,8 @@ class Replicas:
                 codes[state.topic_partition] = KafkaStorageError.code
                 continue
             codes[state.topic_partition] = 0
+            if state.partition.leader != NO_LEADER:
+                self.placed(state.topic_partition)
             partition, told = replica.partition, state.partition
             if (told.leader_epoch, told.partition_epoch) <= (
                 partition.leader_epoch,
@@ -219,7 +227,16 @@ class Replicas:
                 self._foreign.discard(topic_partition)
             elif request.delete and topic_partition in self._store.logs:
                 self._store.delete(topic_partition)
+            if request.delete:
+                self.placed(topic_partition)
         return dict.fromkeys(request.partitions, 0)
+
+    def placed(self, *names: TopicPartition) -> None:
+        """Somebody leads these, in the knowledge of how this broker began; or they are gone."""
+        if self.unplaced:
+            self.unplaced.difference_update(names)
+            if not self.unplaced:
+                self.on_all_placed()
 
     # --- the ISR ---------------------------------------------------------------------------------
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.acceptor import Acceptor
 from barnabas.broker.cleaning import Cleaning
@@ -39,10 +39,8 @@ from barnabas.broker.registration import ensure_base
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
-from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage
-from barnabas.cluster.loading import children
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.net.memory import MemoryPool
@@ -215,7 +213,7 @@ class Server:
             endpoints,
             self.config.str("broker.rack") or None,
             epoch=0,
-            may_have_lost=self._has_peers and await self._may_have_lost(logs),
+            may_have_lost=await self._may_have_lost(logs, controller),
         )
         if self._has_peers:
             # The controller may have something to say before `start` returns.
@@ -224,25 +222,41 @@ class Server:
             self.node.image = self.node.image._replace(cluster_id=cluster_id)
         logs.set_cluster_id(await controller.start(broker, logs.cluster_id))
         await self.node.control.until(self._is_known)
-        if self._has_peers:
-            logs.loss_is_known(_boot_id())
         logs.unknown_to(controller.known_partitions)
         if self._replicas.offline:
             await controller.replicas_offline(sorted(self._replicas.offline))
         await self.node.dynamic_config.start()
         self._is_dynamic = True
 
-    async def _may_have_lost(self, logs: LogStore) -> bool:
-        """Whether what others count on in these logs may be gone. In a cluster without a topic
-        nobody counts on anything."""
-        assert self._metadata is not None
-        return not logs.begins_whole(_boot_id()) and bool(
-            await children(self._metadata, layout.TOPICS)
-        )
+    async def _may_have_lost(self, logs: LogStore, controller: ControllerRunner) -> bool:
+        """Whether what others count on in these logs may be gone: then it stays so until each of
+        its partitions has a leader that was elected in this knowledge."""
+        if not self._has_peers:
+            return False
+        assert self._replicas is not None
+        if not logs.begins_whole(_boot_id()):
+            self._replicas.unplaced = set(await controller.hosted())
+        if not self._replicas.unplaced:
+            logs.loss_is_known(_boot_id())
+            return False
+        self._replicas.on_all_placed = self._loss_is_known
+        return True
+
+    def _loss_is_known(self) -> None:
+        assert self._logs is not None and self._controller is not None
+        self._logs.loss_is_known(_boot_id())
+        self._tell(self._controller.is_whole())
+
+    def _tell(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have the controller, or the store, told of something that nobody waits for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     def _registered(self, broker: BrokerImage) -> None:
         """The session has begun, or another one after it: requests of an older one are refused."""
         self.node.broker_epoch = self.node.replicas.broker_epoch = broker.epoch
+        self.node.registered.set()
 
     def _is_known(self, image: ClusterImage) -> bool:
         """Whether the controller knows of this registration, and has said so.
@@ -296,9 +310,7 @@ class Server:
                     "repair the disk and start again"
                 )
             return
-        task = asyncio.get_running_loop().create_task(self._controller.replicas_offline(names))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        self._tell(self._controller.replicas_offline(names))
 
     async def stop(self, *, gives_away: bool = True) -> None:
         """A clean stop: the next start needs no recovery. Safe after a start that failed.

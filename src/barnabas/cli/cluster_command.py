@@ -15,9 +15,11 @@ from barnabas.cli.complaint import complain
 from barnabas.cli.local_cluster import CannotRun, Plan, existing_plan, make_plan
 from barnabas.cli.local_cluster_processes import (
     launch_broker,
+    launch_zookeeper,
     stop_all,
     stop_process,
     wait_for_broker,
+    wait_for_zookeeper,
 )
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import key_values
@@ -161,7 +163,8 @@ def start_broker(broker_id: int, directory: Path) -> int:
             raise CannotRun(f"broker {broker_id} runs already, as process {pid}")
         if "zookeeper" not in running:
             raise CannotRun(
-                f"the cluster in {directory} does not run: `barnabas cluster start` starts it"
+                f"no zookeeper runs in {directory}: `barnabas cluster start` starts everything, "
+                "`barnabas cluster start-zookeeper` that alone"
             )
         started = launch_broker(plan, broker_id)
         wait_for_broker(started, lambda: False)
@@ -169,6 +172,50 @@ def start_broker(broker_id: int, directory: Path) -> int:
         return EXIT_OK
 
     return _told("start-broker", work)
+
+
+@cluster.command("stop-zookeeper")
+@_directory
+def stop_zookeeper(directory: Path) -> int:
+    """Stop what the brokers keep their metadata in; they serve on, and cannot elect anybody.
+
+    \b
+    Examples:
+      barnabas cluster stop-zookeeper
+      barnabas cluster stop-zookeeper --dir ~/cluster
+    """
+
+    def work() -> int:
+        if not stop_process("zookeeper", existing_plan(directory).zookeeper_directory):
+            raise CannotRun("zookeeper does not run")
+        click.echo("Stopped zookeeper.")
+        return EXIT_OK
+
+    return _told("stop-zookeeper", work)
+
+
+@cluster.command("start-zookeeper")
+@_directory
+def start_zookeeper(directory: Path) -> int:
+    """Start it again after it was stopped or killed; it has kept everything.
+
+    \b
+    Examples:
+      barnabas cluster start-zookeeper
+      barnabas cluster start-zookeeper --dir ~/cluster
+    """
+
+    def work() -> int:
+        plan = existing_plan(directory)
+        running = plan.running()
+        if "zookeeper" in running:
+            raise CannotRun(f"zookeeper runs already, as process {running['zookeeper'].pid}")
+        started = launch_zookeeper(plan)
+        wait_for_zookeeper(plan, started, lambda: False)
+        click.echo(f"zookeeper pid {started.process.pid} on {plan.zookeeper_address}")
+        return EXIT_OK
+
+    return _told("start-zookeeper", work)
 
 
 def _told(command: str, work: Callable[[], int]) -> int:

@@ -2,8 +2,8 @@
 
 They are in sessions of their own, so that a terminal's Ctrl-C is heard by the command alone, which
 stops the brokers one after the other (each finds others that lead what it led) and ZooKeeper last.
-A process that ends meanwhile is told of and stays down until somebody starts it again: to see what
-a cluster does then is what it is for.
+A process that ends meanwhile stays down until somebody starts it again: to see what a cluster does
+then is what it is for.
 """
 
 from __future__ import annotations

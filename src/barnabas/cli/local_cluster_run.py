@@ -1,11 +1,13 @@
 """`barnabas cluster start` itself: it is there as long as its cluster is.
 
-Starts what the plan says, tells when all of it is ready, and stops all of it on SIGTERM or Ctrl-C,
-or when ZooKeeper ends. A second signal does not wait for order: whatever still runs is killed.
+Starts what the plan says, tells when all of it is ready, and stops all of it on SIGTERM or Ctrl-C.
+A second signal does not wait for order: whatever still runs is killed.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import signal
 import sys
 import time
@@ -19,19 +21,22 @@ from barnabas.cli.local_cluster_processes import (
     Interrupted,
     Started,
     ending,
-    last_words,
     launch_broker,
     launch_zookeeper,
     stop_all,
     wait_for_broker,
     wait_for_zookeeper,
 )
-from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.main import EXIT_OK
+from barnabas.cli.options import run_client
 from barnabas.cli.pid_file import claim, read_pid_file, release
+from barnabas.client.admin import Admin
+from barnabas.errors import BarnabasError
 
 WHO = "barnabas cluster start"
 
 _POLL_S = 0.1
+_SETTLE_S = 5.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -83,9 +88,11 @@ class _Run:
         except BaseException:
             self._stop()
             raise
-        code = self._watch()
+        while not self._wants_stop:
+            self._tell_who_has_ended()
+            time.sleep(_POLL_S)
         self._stop()
-        return code
+        return EXIT_OK
 
     def _start(self) -> None:
         plan = self._plan
@@ -96,32 +103,43 @@ class _Run:
         self._children.extend(brokers.values())
         for broker in brokers.values():
             wait_for_broker(broker, lambda: self._wants_stop)
+        run_client(self._settle())
         for broker_id, broker in brokers.items():
             click.echo(f"{broker.name} pid {broker.process.pid} on {plan.address(broker_id)}")
         click.echo(f"barnabas cluster ready on {plan.bootstrap_servers}")
         sys.stdout.flush()
 
-    def _watch(self) -> int:
-        """Until it is to stop, or cannot go on; the exit code."""
-        while not self._wants_stop:
-            for child in list(self._children):
-                code = child.process.poll()
-                if code is None:
-                    continue
-                self._children.remove(child)
-                if child.name == "zookeeper" and not self._wants_stop:
-                    complain(WHO, f"zookeeper {ending(code)}: {last_words(child)}")
-                    return EXIT_FAILURE
-                self._tell(child, code)
-            time.sleep(_POLL_S)
-        return EXIT_OK
+    async def _settle(self) -> None:
+        """Until all brokers know each other and every partition is led, as most are at once.
 
-    def _tell(self, child: Started, code: int) -> None:
-        number = child.name.partition(" ")[2]
-        again = f"`barnabas cluster start-broker {number} --dir {self._plan.directory}`"
-        complain(
-            WHO, f"{child.name}, process {child.process.pid}, {ending(code)}; {again} starts it"
-        )
+        One that nobody can lead is no reason not to start: what is missing has time to come.
+        """
+        with contextlib.suppress(TimeoutError, BarnabasError):
+            async with (
+                asyncio.timeout(_SETTLE_S),
+                Admin(self._plan.bootstrap_servers) as admin,
+            ):
+                while True:
+                    if await self._is_settled(admin):
+                        return
+                    await asyncio.sleep(_POLL_S)
+
+    async def _is_settled(self, admin: Admin) -> bool:
+        cluster = await admin.describe_cluster()
+        topics = await admin.describe_topics()
+        is_led = all(each.leader >= 0 for topic in topics for each in topic.partitions)
+        is_whole = len(cluster.brokers) == len(self._plan.ports)
+        return (is_led and is_whole) or self._wants_stop
+
+    def _tell_who_has_ended(self) -> None:
+        for child in list(self._children):
+            code = child.process.poll()
+            if code is None or self._wants_stop:
+                continue
+            self._children.remove(child)
+            again = f"`barnabas cluster start-{child.name} --dir {self._plan.directory}`"
+            who = f"{child.name}, process {child.process.pid},"
+            complain(WHO, f"{who} {ending(code)}; {again} starts it again")
 
     def _stop(self) -> None:
         """Children that have not written their file yet are known here alone."""

@@ -186,7 +186,8 @@ def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
             yield f"broker {broker_id} left the ISR: {_why_out(was.get(broker_id), now, live)}"
     for broker_id in now.isr:
         if broker_id not in before.isr:
-            yield f"broker {broker_id} joined the ISR: it has caught up"
+            why = "it was elected" if broker_id == now.leader else "it has caught up"
+            yield f"broker {broker_id} joined the ISR: {why}"
 
 
 def _why_led(before: PartitionRow, now: PartitionRow, live: Collection[int]) -> str:

@@ -80,7 +80,7 @@ def plan_text(replicas: Mapping[TopicPartition, Sequence[int]]) -> str:
         for name, brokers in sorted(replicas.items())
     ]
     stored = {"version": _VERSION, "partitions": partitions}
-    return json.dumps(stored, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(stored, separators=(",", ":"))
 
 
 def current(topics: Iterable[TopicDescription]) -> Replicas:

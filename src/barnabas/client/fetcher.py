@@ -3,6 +3,9 @@
 One request per broker is in flight at a time, for every partition led there that has not enough
 buffered; while the user works on one chunk the next one is fetched. Fetch sessions are declined
 (session id 0, epoch -1): every request says all it wants.
+
+With `client.rack` a leader may name a follower to read from instead (KIP-392). That is believed for
+`metadata.max.age.ms`, and until the follower has any difficulty: then the leader is asked again.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from barnabas.client.assignment import AssignedPartition, Assignment
 from barnabas.client.channel import Node
@@ -43,6 +47,13 @@ _MOST_BUFFERED = 2  # chunks per partition: the one in use and the next
 Asked = list[tuple[AssignedPartition, int, int]]  # state, its generation, offset asked for
 
 
+class _Preferred(NamedTuple):
+    """A follower to read from, and until when."""
+
+    broker_id: int
+    until_ms: int
+
+
 class Fetcher:
     def __init__(self, cluster: Cluster, config: ConsumerConfig, assignment: Assignment) -> None:
         self._cluster = cluster
@@ -53,6 +64,7 @@ class Fetcher:
             READ_COMMITTED if config.isolation_level == "read_committed" else READ_UNCOMMITTED
         )
         self._fetches: dict[int, asyncio.Task[None]] = {}  # by broker id
+        self._preferred: dict[TopicPartition, _Preferred] = {}  # where not the leader is to be read
         self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
         self._arrived = asyncio.Event()
 
@@ -63,7 +75,8 @@ class Fetcher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
-        """Ask every broker that leads a partition which wants more, and has no request of ours.
+        """Ask every broker that is to be read for a partition which wants more, and has no request
+        of ours.
 
         `ahead`: only for records that are known to be there. A request for what is still to come
         would be parked at the broker, and hold up whatever the user wants to read instead.
@@ -74,13 +87,13 @@ class Fetcher:
         for state in self._assignment:
             if not state.wants(now_ms, _MOST_BUFFERED) or (ahead and not state.lags()):
                 continue
-            leader = metadata.view.leader(state.topic_partition)
-            if leader is None:
+            source = self._source(state.topic_partition, now_ms)
+            if source is None:
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
                 self._pause(state)
-            elif leader.node_id not in self._fetches:
-                by_node.setdefault(leader, []).append(state)
+            elif source.node_id not in self._fetches:
+                by_node.setdefault(source, []).append(state)
         for node, states in by_node.items():
             task = asyncio.get_running_loop().create_task(self._fetch(node, states))
             self._fetches[node.node_id] = task
@@ -136,6 +149,28 @@ class Fetcher:
     def _is_current(self, state: AssignedPartition, generation: int) -> bool:
         return not state.is_dropped and state.generation == generation
 
+    # ---- whom to ask ----
+
+    def _source(self, topic_partition: TopicPartition, now_ms: int) -> Node | None:
+        """The follower that the leader has named, else the leader; None if nobody is known."""
+        view = self._cluster.metadata.view
+        preferred = self._preferred.get(topic_partition)
+        if preferred is not None:
+            node = view.nodes.get(preferred.broker_id)
+            if node is not None and now_ms < preferred.until_ms:
+                return node
+            del self._preferred[topic_partition]
+        return view.leader(topic_partition)
+
+    def _prefer(self, state: AssignedPartition, broker_id: int) -> None:
+        """The leader has named a follower."""
+        if broker_id not in self._cluster.metadata.view.nodes:
+            self._cluster.metadata.request_refresh()
+            self._pause(state)  # asked at once, the leader would say so once more
+            return
+        until_ms = self._clock.now_ms() + self._cluster.config.metadata_max_age_ms
+        self._preferred[state.topic_partition] = _Preferred(broker_id, until_ms)
+
     # ---- one request ----
 
     async def _fetch(self, node: Node, states: Sequence[AssignedPartition]) -> None:
@@ -153,6 +188,7 @@ class Fetcher:
             _log.info("%s", error)
             self._cluster.metadata.request_refresh()
             for state in states:
+                self._preferred.pop(state.topic_partition, None)
                 self._pause(state)
         finally:
             for state in states:
@@ -193,6 +229,8 @@ class Fetcher:
                     continue
                 if data.error_code:
                     self._refused(state, offset, data.error_code)
+                elif data.preferred_read_replica >= 0:
+                    self._prefer(state, data.preferred_read_replica)
                 else:
                     self._arrive(state, offset, data)
 
@@ -225,7 +263,10 @@ class Fetcher:
 
     def _refused(self, state: AssignedPartition, offset: int, code: int) -> None:
         kind = error_for_code(code)
-        if kind is OffsetOutOfRange:
+        was_preferred = self._preferred.pop(state.topic_partition, None) is not None
+        if kind is OffsetOutOfRange and was_preferred:
+            self._pause(state)  # a follower may lag: only the leader's word counts
+        elif kind is OffsetOutOfRange:
             self._out_of_range(state, offset)
         elif kind.retriable:
             self._cluster.metadata.request_refresh()

@@ -81,8 +81,6 @@ _CLUSTER = (
      "Listener that is for the controller's requests alone."),
     ("inter.broker.protocol.version", "string", "3.9-IV0", "",
      "Version of the protocol between brokers, for rolling upgrades."),
-    ("replica.selector.class", "string", None, "",
-     "How a consumer is sent to a replica near to it."),
     ("replica.socket.receive.buffer.bytes", "int", 65536, "",
      "Receive buffer of a follower's socket."),
     ("reserved.broker.max.id", "int", 1000, "[0,...]",

@@ -27,6 +27,11 @@ _ROWS = (
     ("replica.fetch.wait.max.ms", "int", 500, "", "Longest wait of a follower's fetch."),
     ("replica.lag.time.max.ms", "long", 30000, "",
      "Time after which a follower that has not caught up leaves the ISR."),
+    ("replica.selector.class", "string", None,
+     "[org.apache.kafka.common.replica.RackAwareReplicaSelector, RackAwareReplicaSelector, "
+     "org.apache.kafka.common.replica.LeaderSelector, LeaderSelector]",
+     "How a consumer with client.rack is sent to a replica near to it; unset: everybody reads from "
+     "the leader."),
     ("replica.socket.timeout.ms", "int", 30000, "", "Time for a follower's request."),
     ("unclean.leader.election.enable", "boolean", False, "",
      "Whether a replica that lags may lead when none in sync is left; that loses records."),

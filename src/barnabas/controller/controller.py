@@ -91,7 +91,8 @@ class Controller:
                 name = TopicPartition(topic.name, number)
                 failure.take_office(draft, name, doubtful)
                 draft.tell(name)
-        return draft.decision(addresses_first=len(self.image.brokers) > 1)
+        # One that began under nobody may not hear of brokers before it hears of topics.
+        return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
     def apply(self, decision: Decision) -> None:
         """The decision's operations have been committed."""
@@ -260,7 +261,7 @@ class Controller:
     def ends_known(self, ends: Ends) -> Decision:
         """What some replicas have said; when all of a partition's have, the largest leads."""
         draft = self._draft()
-        for name in self.ends_wanted:
+        for name in sorted(self.ends_wanted):
             if name in ends:
                 self._ends.add(draft, name, ends[name])
                 self._ends.lead_by(draft, name)

@@ -224,19 +224,19 @@ class Draft:
         *,
         newcomers: Set[int] = _NOBODY,
         silent: Container[int] = (),
-        addresses_first: bool = False,
     ) -> Decision:
         """All of it. Newcomers are told everything; `silent` ones nothing of their roles.
 
-        Whoever leads is told before everybody else, so that it knows it before clients ask. With
-        `addresses_first` the others know before that where brokers are that they shall follow.
+        Whoever leads is told before everybody else, so that it knows it before clients ask. The
+        others know before that where brokers are that they shall follow; and a newcomer of all
+        topics, since what it has not heard of is unknown to its clients.
         """
         topics = self._topics()
         update = self._update(topics)
         image = self.image.apply(update)
         known = [broker_id for broker_id in self.brokers if broker_id not in newcomers]
         requests: list[Send] = []
-        if newcomers or addresses_first:
+        if newcomers:
             requests += to_all(known, self._update([]))
         hearing = [broker_id for broker_id in known if broker_id not in silent]
         hosted = roles(self._changed, self._told, self._new, hearing)

@@ -266,7 +266,8 @@ class SimBroker:
         else:
             for name in request.partitions:
                 hosted = self.hosted.pop(name, None)
-                self._told(name)
+                if request.delete:
+                    self._told(name)
                 if hosted is not None:
                     hosted.leader = -1
                     hosted.stopped()

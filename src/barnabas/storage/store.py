@@ -150,6 +150,7 @@ class LogStore:
         high_watermarks = directory.read_checkpoint(HIGH_WATERMARKS)
         directory.begin()
         directory.purge()
+        is_cut = False
         for topic_partition in self._names_in(directory):
             start = Start(
                 is_clean=directory.was_clean,
@@ -164,6 +165,10 @@ class LogStore:
             # What a crash took from the log cannot have been seen by the next reader either.
             high_watermark = high_watermarks.get(topic_partition, 0)
             self.high_watermarks[topic_partition] = min(high_watermark, log.log_end_offset)
+            is_cut = is_cut or high_watermark > log.log_end_offset
+        if is_cut:
+            # Now, or after the next crash what was written here since would pass for committed.
+            self._checkpoint_in(directory, HIGH_WATERMARKS, self.high_watermarks.get)
 
     # --- what there is ---------------------------------------------------------------------------
 
@@ -303,6 +308,10 @@ class LogStore:
     def _moved_back(self, topic_partition: TopicPartition, start_offset: int) -> None:
         home = self._homes[topic_partition]
         self._checkpoint_in(home, RECOVERY_POINTS, self._recovery_point)
+        end_offset = self._logs[topic_partition].log_end_offset
+        if self.high_watermarks.get(topic_partition, 0) > end_offset:
+            self.high_watermarks[topic_partition] = end_offset
+            self._checkpoint_in(home, HIGH_WATERMARKS, self.high_watermarks.get)
         if self._logs[topic_partition].log_start_offset < start_offset:
             # Else the next start would take what is written below it for deleted.
             self._checkpoint_in(home, LOG_STARTS, self._log_start)

@@ -129,6 +129,16 @@ def test_a_partition_without_a_leader_gets_one_that_is_in_sync() -> None:
     assert (written.path, written.version) == ("/brokers/topics/t/partitions/0/state", 5)
 
 
+def test_from_a_new_controller_nobody_hears_of_brokers_before_topics() -> None:
+    """RE-13: what began while there was none would call every topic unknown."""
+    decision = _controller(_led("t", 0, 0, 1), live=(0, 1)).elected([])
+    told = [each.request for each in decision.requests if each.broker_id == 1]
+    assert isinstance(told[0], UpdateMetadata)
+    assert {broker.broker_id for broker in told[0].brokers} == {0, 1}
+    assert [topic.name for topic in told[0].topics] == ["t"]
+    assert isinstance(told[1], LeaderAndIsr)
+
+
 def test_an_interrupted_creation_is_finished_by_the_next_controller() -> None:
     decision = _controller(_led("old", 0, 0), _topic("new", (0,))).elected([])
     assert [op.path for op in decision.operations] == [

@@ -1,5 +1,5 @@
 """Fetch (key 1): whole batches below the high watermark, by `sendfile`, with a long poll. Replicas
-read up to the log's end (`follower_fetch`).
+read up to the log's end (`follower_fetch`), consumers in a rack from who is near (`near_fetch`).
 
     read what is wanted (in a session: what changed) --+-- enough, or an error --> answer
                     ^                                  |
@@ -19,6 +19,7 @@ from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.fetch_pass import TOPIC_IDS, FetchPass
 from barnabas.broker.follower_fetch import FollowerPass, replica_id_of
+from barnabas.broker.near_fetch import NearPass
 from barnabas.broker.parked_fetch import ParkedFetch
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -88,7 +89,8 @@ class _Fetch:
     def _read(self, *, is_first: bool = False) -> FetchPass:
         found: FetchPass
         if self._replica_id == _CONSUMER:
-            found = FetchPass(self._context, self._request, self._max_bytes)
+            kind = NearPass if self._request.rack_id else FetchPass
+            found = kind(self._context, self._request, self._max_bytes)
         else:
             found = FollowerPass(self._context, self._request, self._max_bytes, is_first=is_first)
         if self._session is not None:

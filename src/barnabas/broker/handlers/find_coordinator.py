@@ -46,6 +46,9 @@ async def _make_and_answer(
     context: Context, request: FindCoordinatorRequest, topic: str
 ) -> FindCoordinatorResponse:
     node = context.node
+    await node.control.until_told()
+    if topic in node.image.topics:
+        return _answer(context, request)
     with suppress(KafkaError):  # the log has it; the client is told that there is no coordinator
         await within(_CREATION_MS, node.internal_topics.make(topic, node.config))
     return _answer(context, request)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from barnabas.broker.channel import Hold, Outcome
-from barnabas.broker.cluster_action import check_order, configs_of
+from barnabas.broker.cluster_action import (
+    check_order,
+    check_order_once_registered,
+    configs_of,
+)
 from barnabas.broker.context import Context
 from barnabas.broker.control_wire import (
     in_pieces,
@@ -31,6 +35,10 @@ def handle(context: Context, request: LeaderAndIsrRequest) -> Outcome:
 
 
 async def _carry_out(context: Context, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+    try:
+        await check_order_once_registered(context, request.broker_epoch)
+    except KafkaError as error:
+        return LeaderAndIsrResponse(error_code=error.code)
     node = context.node
     codes: dict[TopicPartition, int] = {}
     configs = await configs_of(context, leader_and_isr_topics(request))

@@ -8,7 +8,6 @@ that one request lacks is created together.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from functools import partial
 from typing import Any
 
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
@@ -16,7 +15,7 @@ from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.deadline import within
-from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.controller.topics import NewTopic, check_topic_name
 from barnabas.errors import (
@@ -54,19 +53,14 @@ Failures = dict[str, KafkaError]
 
 
 def handle(context: Context, request: MetadataRequest) -> Outcome:
-    if _is_told(context, context.node.image):
+    if context.node.control.has_told:
         return _answer(context, request)
     return _answer_once_told(context, request)
 
 
-def _is_told(context: Context, image: ClusterImage) -> bool:
-    """Whether a controller has said what there is since this broker began."""
-    return not context.node.has_peers or context.node.broker_id in image.brokers
-
-
 async def _answer_once_told(context: Context, request: MetadataRequest) -> MetadataResponse:
-    """A topic is not unknown because this broker has just begun: some clients would give it up."""
-    await context.node.control.until(partial(_is_told, context))
+    """No topic is unknown because this broker has just begun: some clients would give it up."""
+    await context.node.control.until_told()
     answer = _answer(context, request)
     return answer if isinstance(answer, MetadataResponse) else await answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from barnabas.broker.channel import Hold, Outcome
-from barnabas.broker.cluster_action import check_order
+from barnabas.broker.cluster_action import check_order, check_order_once_registered
 from barnabas.broker.context import Context
 from barnabas.broker.control_wire import in_pieces, stop_replica_response, stop_replica_values
 from barnabas.errors import FencedLeaderEpoch, KafkaError
@@ -26,6 +26,10 @@ def handle(context: Context, request: StopReplicaRequest) -> Outcome:
 
 
 async def _carry_out(context: Context, request: StopReplicaRequest) -> StopReplicaResponse:
+    try:
+        await check_order_once_registered(context, request.broker_epoch)
+    except KafkaError as error:
+        return StopReplicaResponse(error_code=error.code)
     node = context.node
     values, stale = stop_replica_values(request, context.version, node.image.topics)
     codes: dict[TopicPartition, int] = dict.fromkeys(stale, FencedLeaderEpoch.code)

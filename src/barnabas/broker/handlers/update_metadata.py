@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from barnabas.broker.channel import Hold, Outcome
-from barnabas.broker.cluster_action import check_order, configs_of
+from barnabas.broker.cluster_action import (
+    check_order,
+    check_order_once_registered,
+    configs_of,
+)
 from barnabas.broker.context import Context
 from barnabas.broker.metadata_wire import update_metadata_topics, update_metadata_value
 from barnabas.errors import KafkaError
@@ -23,6 +27,10 @@ def handle(context: Context, request: UpdateMetadataRequest) -> Outcome:
 
 
 async def _carry_out(context: Context, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    try:
+        await check_order_once_registered(context, request.broker_epoch)
+    except KafkaError as error:
+        return UpdateMetadataResponse(error_code=error.code)
     node = context.node
     configs = await configs_of(context, update_metadata_topics(request))
     try:

@@ -1,0 +1,42 @@
+"""Which replica a consumer is sent to that says where it stands (KIP-392, RE-2). Pure.
+
+The leader stays the one to read from if it stands in the consumer's rack, or if nobody in sync does
+who has what the consumer wants. Else it is the follower there that has the most, then the one that
+was level with the leader last, then the one with the larger id: Kafka's RackAwareReplicaSelector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+RACK_AWARE = "RackAwareReplicaSelector"
+
+
+class InSync(NamedTuple):
+    """A follower in the ISR, by what its last fetch said."""
+
+    broker_id: int
+    log_start_offset: int
+    log_end_offset: int
+    caught_up_at_ms: int
+    """When it last had all that the leader had."""
+
+
+def nearest(
+    offset: int, rack: str, racks: Mapping[int, str | None], followers: Iterable[InSync]
+) -> int | None:
+    """The follower to read from at `offset`; None if that is the leader.
+
+    `racks`: of the live brokers. Whoever calls has seen that the leader is not in this rack.
+    """
+    near = [
+        each
+        for each in followers
+        if racks.get(each.broker_id) == rack
+        and each.log_start_offset <= offset <= each.log_end_offset
+    ]
+    if not near:
+        return None
+    best = max(near, key=lambda each: (each.log_end_offset, each.caught_up_at_ms, each.broker_id))
+    return best.broker_id

@@ -1,0 +1,112 @@
+"""Three processes and a ZooKeeper on a network whose wires are cut, while everybody lives on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import NotEnoughReplicas
+from barnabas.protocol.api import METADATA, PRODUCE
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.conformance import confluent_client
+from tests.conformance.clients import Sent
+from tests.integration.broker_process import wait_until
+from tests.integration.cluster_load import (
+    ASKED,
+    BURST,
+    acknowledge_more,
+    check_everything_is_there,
+    check_replicas_are_equal,
+    controller_of,
+    create_led_by,
+    impatient_sender,
+    leader_of,
+    produce,
+    produce_request,
+    wait_for_full_isr,
+)
+from tests.integration.cluster_process import wait_for_equal_files
+from tests.integration.namespaces import networked_cluster
+from tests.integration.senders import sending
+from tests.raw_client import RawClient
+
+pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(120)]
+
+OPTIONS = ("min.insync.replicas=2", "replica.lag.time.max.ms=2000")
+
+
+def test_a_leader_whose_cable_is_pulled_acknowledges_nothing(tmp_path: Path) -> None:
+    """RE-5, RE-10, DL-2: it lives, takes itself for the leader, and has a client beside it."""
+    with (
+        networked_cluster(tmp_path, 3, *OPTIONS) as (cluster, network),
+        sending(impatient_sender, cluster.bootstrap_servers, 3) as sender,
+    ):
+        servers = cluster.bootstrap_servers
+        acknowledge_more([sender])
+        leader = leader_of(servers, sender.topic)
+        others = [each for key, each in cluster.brokers.items() if key != leader]
+        elsewhere = ",".join(each.bootstrap_servers for each in others)
+        create_led_by(leader, cluster)
+        beside = network.connect_from(leader, cluster.brokers[leader].bootstrap_servers)
+        with beside as client:
+            sender.allow(BURST)
+            network.isolate(leader)
+            lost = client.send(PRODUCE, 9, produce_request(b"lost"))
+            acknowledge_more([sender])  # by another leader
+            wait_until(lambda: leader_of(elsewhere, ASKED) != leader)
+            confluent_client.produce(elsewhere, ASKED, [Sent(0, None, b"kept")])
+            network.heal()
+            got, answer = client.receive(PRODUCE, 9)
+        assert got == lost
+        assert answer.responses[0].partition_responses[0].error_code != 0
+        acknowledge_more([sender])
+        for topic in (sender.topic, ASKED):
+            wait_for_full_isr(servers, topic)
+        sender.stop()
+        check_everything_is_there(sender, servers)
+        [stored] = confluent_client.consume(servers, ASKED, 1, 1)
+        assert (stored.offset, stored.value) == (0, b"kept")
+        check_replicas_are_equal(cluster, sender)
+        wait_for_equal_files(cluster, ASKED, 0)
+
+
+def test_a_leader_without_followers_takes_no_writes_until_one_is_back(tmp_path: Path) -> None:
+    """RE-8, RE-9, DL-2: first one wire is cut, and the others go on; then the last one. The leader
+    is the controller, so that it can say who is in sync; ZooKeeper and clients reach everybody."""
+    with (
+        networked_cluster(tmp_path, 3, *OPTIONS) as (cluster, network),
+        sending(impatient_sender, cluster.bootstrap_servers, 3) as sender,
+    ):
+        servers = cluster.bootstrap_servers
+        acknowledge_more([sender])
+        controller = controller_of(cluster)
+        create_led_by(controller, cluster)
+        first, second = (key for key in cluster.brokers if key != controller)
+        with RawClient(cluster.brokers[controller].bootstrap_servers, 30.0) as client:
+            network.cut(controller, first)
+            assert produce(client, b"of two") == 0, "as soon as nobody waits for the third"
+            wait_until(lambda: in_sync(client) == {controller, second})
+            network.cut(controller, second)
+            wait_until(lambda: produce(client, b"refused") == NotEnoughReplicas.code)
+            wait_until(lambda: in_sync(client) == {controller})
+            count = sender.acknowledged_count()
+            network.heal()
+            wait_until(lambda: produce(client, b"taken") == 0)
+        acknowledge_more([sender])
+        for topic in (sender.topic, ASKED):
+            wait_for_full_isr(servers, topic)
+        sender.stop()
+        assert sender.acknowledged_count() > count
+        check_everything_is_there(sender, servers)
+        check_replicas_are_equal(cluster, sender)
+        wait_for_equal_files(cluster, ASKED, 0)
+
+
+def in_sync(client: RawClient) -> set[int]:
+    """As the broker knows it with which the client speaks."""
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=ASKED)], allow_auto_topic_creation=False
+    )
+    [topic] = client.call(METADATA, 9, request).topics
+    return set(topic.partitions[0].isr_nodes)

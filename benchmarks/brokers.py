@@ -33,8 +33,8 @@ class Broker(NamedTuple):
     name: str
     servers: str
     pid: int
-    data_dir: Path | None = None
-    """Where its logs are, if that is known."""
+    data_dirs: tuple[Path, ...] = ()
+    """Where the logs are, if that is known."""
     replicas: int = 1
     """Of each topic."""
     peers: tuple[int, ...] = ()
@@ -58,7 +58,7 @@ def barnabas(directory: Path, *options: str) -> Iterator[Broker]:
     directory.mkdir(parents=True, exist_ok=True)
     with broker_process(directory, *options) as broker:
         assert broker.process is not None
-        yield Broker("Barnabas", broker.bootstrap_servers, broker.process.pid, broker.data_dir)
+        yield Broker("Barnabas", broker.bootstrap_servers, broker.process.pid, (broker.data_dir,))
 
 
 @contextlib.contextmanager
@@ -69,7 +69,8 @@ def barnabas_cluster(directory: Path) -> Iterator[Broker]:
     with cluster_process(directory, 3, *options) as cluster:
         processes = [broker.process for broker in cluster.brokers.values()]
         pids = [process.pid for process in processes if process is not None]
-        yield Broker("Barnabas", cluster.bootstrap_servers, pids[0], None, 3, tuple(pids[1:]))
+        logs = tuple(broker.data_dir for broker in cluster.brokers.values())
+        yield Broker("Barnabas", cluster.bootstrap_servers, pids[0], logs, 3, tuple(pids[1:]))
 
 
 @contextlib.contextmanager
@@ -86,7 +87,7 @@ def kafka(directory: Path) -> Iterator[Broker]:
 def kafka_cluster(directory: Path) -> Iterator[Broker]:
     """Three Kafkas of 600 MB heap, replication factor 3, min.insync.replicas 2; see `kafka`."""
     with _kafkas(directory, 3, ("-Xms600m", "-Xmx600m")) as (servers, pids):
-        yield Broker("Kafka", servers, pids[0], None, 3, tuple(pids[1:]))
+        yield Broker("Kafka", servers, pids[0], (), 3, tuple(pids[1:]))
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import client_work
+from benchmarks.bare_write import BareWrite
 from benchmarks.brokers import Broker, barnabas_cluster, kafka_cluster
 from benchmarks.client_work import Load
 from benchmarks.figures import Figure, show, write_json
@@ -61,7 +62,8 @@ def run(options: argparse.Namespace) -> None:
         clusters = [stack.enter_context(barnabas_cluster(directory / "barnabas"))]
         if options.kafka:
             clusters.append(stack.enter_context(kafka_cluster(directory / "kafka")))
-        figures = measure(clusters, options, memory, None, PLAN)
+        floor = stack.enter_context(BareWrite(directory))
+        figures = measure(clusters, options, memory, floor, PLAN)
         if not options.only or any(word in "idle" for word in options.only):
             figures += rest(clusters, options.scale)
     title = f"three brokers, acks=all, warm={options.warm}, {options.rounds} round(s)"

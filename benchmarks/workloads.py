@@ -136,7 +136,7 @@ def measure(
     brokers: Sequence[Broker],
     options: argparse.Namespace,
     memory: WarmMemory,
-    floor: BareWrite | None,
+    floor: BareWrite,
     plan: Plan = ALONE,
 ) -> list[Figure]:
     """All rows against the first broker, and against a second one to be compared with."""
@@ -191,7 +191,7 @@ def warm_up(broker: Broker, topic: str, share: float) -> None:
     client_work.delete_topic(broker.servers, topic)
 
 
-def rows(scale: float, floor: BareWrite | None, plan: Plan) -> list[tuple[str, Row]]:
+def rows(scale: float, floor: BareWrite, plan: Plan) -> list[tuple[str, Row]]:
     """Name and work of every row, latencies last."""
     listed: list[tuple[str, Row]] = []
     for transfer in plan.transfers:
@@ -206,7 +206,7 @@ def rows(scale: float, floor: BareWrite | None, plan: Plan) -> list[tuple[str, R
     return listed
 
 
-def _transfer(transfer: Transfer, floor: BareWrite | None) -> Row:
+def _transfer(transfer: Transfer, floor: BareWrite) -> Row:
     load = transfer.load
     volume = load.records * load.size
 
@@ -219,8 +219,8 @@ def _transfer(transfer: Transfer, floor: BareWrite | None) -> Row:
         measured = _volume(name, volume, seconds, used, transfer.goal)
         if transfer.rate_goal is not None:
             measured[-1] = measured[-1]._replace(goal=transfer.rate_goal)
-        stored = 0 if floor is None else stored_bytes(broker, topic)
-        if floor is not None and stored:
+        stored = stored_bytes(broker, topic)
+        if stored:
             measured += _beside_bare(name, volume, used, floor.store(stored))
         if transfer.is_consumed:
             before = broker.cpu()
@@ -235,10 +235,12 @@ def _transfer(transfer: Transfer, floor: BareWrite | None) -> Row:
 
 
 def stored_bytes(broker: Broker, topic: str) -> int:
-    """What the topic's logs hold; 0 for a broker whose directory nobody knows."""
-    if broker.data_dir is None:
-        return 0
-    return sum(path.stat().st_size for path in broker.data_dir.glob(f"{topic}-*/*.log"))
+    """What the topic's logs hold, all replicas; 0 where nobody knows the directories."""
+    return sum(
+        path.stat().st_size
+        for directory in broker.data_dirs
+        for path in directory.glob(f"{topic}-*/*.log")
+    )
 
 
 def _volume(

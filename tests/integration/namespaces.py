@@ -44,6 +44,9 @@ class Network:
     def namespace(self, place: int) -> str:
         return f"barnabas-{self._mark}-{place}"
 
+    def _wire(self, place: int) -> str:
+        return f"bw{self._mark}-{place}"
+
     def build(self) -> None:
         """Skips the test where that is not allowed."""
         try:
@@ -53,7 +56,7 @@ class Network:
         _ip("addr", "add", f"{self.address(HUB)}/24", "dev", self._bridge)
         _ip("link", "set", self._bridge, "up")
         for place in self._places[1:]:
-            space, wire = self.namespace(place), f"bw{self._mark}-{place}"
+            space, wire = self.namespace(place), self._wire(place)
             _ip("netns", "add", space)
             _ip("link", "add", wire, "type", "veth", "peer", "name", "eth0", "netns", space)
             _ip("link", "set", wire, "master", self._bridge, "up")
@@ -63,8 +66,9 @@ class Network:
         self.heal()
 
     def remove(self) -> None:
-        """Everything; the wires go with the namespaces."""
+        """Everything. The wires would go with the namespaces, but some time later."""
         for place in self._places[1:]:
+            _ip("link", "del", self._wire(place), check=False)
             _ip("netns", "del", self.namespace(place), check=False)
         _ip("link", "del", self._bridge, check=False)
 
@@ -73,9 +77,6 @@ class Network:
         for other in others:
             self._point(place, other, _NOWHERE)
             self._point(other, place, _NOWHERE)
-
-    def isolate(self, place: int) -> None:
-        self.cut(place, *(other for other in self._places if other != place))
 
     def heal(self) -> None:
         """Everybody reaches everybody."""
@@ -133,8 +134,8 @@ def networked_cluster(
     """A cluster whose wires can be cut; broker N is at place N."""
     network = Network(size)
     cluster = ClusterProcess(directory, size, *options)
-    network.build()
     try:
+        network.build()
         cluster.zookeeper = ZooKeeperProcess(directory, address=network.address(HUB))
         for place, broker in cluster.brokers.items():
             connect = cluster.zookeeper.connect

@@ -27,7 +27,7 @@ from tests.integration.cluster_load import (
     wait_for_full_isr,
 )
 from tests.integration.cluster_process import wait_for_equal_files
-from tests.integration.namespaces import networked_cluster
+from tests.integration.namespaces import HUB, networked_cluster
 from tests.integration.senders import sending
 from tests.raw_client import RawClient
 
@@ -36,8 +36,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(120)]
 OPTIONS = ("min.insync.replicas=2", "replica.lag.time.max.ms=2000")
 
 
-def test_a_leader_whose_cable_is_pulled_acknowledges_nothing(tmp_path: Path) -> None:
-    """RE-5, RE-10, DL-2: it lives, takes itself for the leader, and has a client beside it."""
+# Without a way to ZooKeeper and the clients, with one to the other brokers and without.
+@pytest.mark.parametrize("is_alone", [True, False], ids=["from-all", "from-zookeeper"])
+def test_a_leader_that_is_cut_off_acknowledges_nothing(tmp_path: Path, is_alone: bool) -> None:
+    """RE-5, RE-10, DL-2, ZK-5: it takes itself for the leader, and has a client beside it."""
     with (
         networked_cluster(tmp_path, 3, *OPTIONS) as (cluster, network),
         sending(impatient_sender, cluster.bootstrap_servers, 3) as sender,
@@ -45,16 +47,16 @@ def test_a_leader_whose_cable_is_pulled_acknowledges_nothing(tmp_path: Path) -> 
         servers = cluster.bootstrap_servers
         acknowledge_more([sender])
         leader = leader_of(servers, sender.topic)
-        others = [each for key, each in cluster.brokers.items() if key != leader]
-        elsewhere = ",".join(each.bootstrap_servers for each in others)
+        others = [key for key in cluster.brokers if key != leader]
+        elsewhere = ",".join(cluster.brokers[key].bootstrap_servers for key in others)
         create_led_by(leader, cluster)
         beside = network.connect_from(leader, cluster.brokers[leader].bootstrap_servers)
         with beside as client:
             sender.allow(BURST)
-            network.isolate(leader)
+            network.cut(leader, HUB, *(others if is_alone else ()))
+            wait_until(lambda: leader_of(elsewhere, ASKED) != leader)
             lost = client.send(PRODUCE, 9, produce_request(b"lost"))
             acknowledge_more([sender])  # by another leader
-            wait_until(lambda: leader_of(elsewhere, ASKED) != leader)
             confluent_client.produce(elsewhere, ASKED, [Sent(0, None, b"kept")])
             network.heal()
             got, answer = client.receive(PRODUCE, 9)

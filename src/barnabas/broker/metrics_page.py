@@ -59,9 +59,9 @@ def _of_replicas(replicas: Replicas) -> Iterator[Family]:
     offline = len(replicas.offline)
     for name, value, sentence in (
         ("PartitionCount", len(replicas) + offline, "Replicas on this broker"),
-        ("LeaderCount", len(led), "Partitions that this broker leads"),
-        ("UnderReplicatedPartitions", short, "Those of them that lack replicas in sync"),
-        ("UnderMinIsrPartitionCount", too_short, "Those of them below min.insync.replicas"),
+        ("LeaderCount", len(led), "Partitions led here"),
+        ("UnderReplicatedPartitions", short, "Partitions led here that lack replicas"),
+        ("UnderMinIsrPartitionCount", too_short, "Led here, below min.insync.replicas"),
         ("OfflineReplicaCount", offline, "Replicas here whose log directory has failed"),
     ):
         yield _gauge(f"{_REPLICAS}{name}", sentence, value)
@@ -90,10 +90,11 @@ def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
         counts = controller.counts
     except NotController:  # another broker is it, or this one is reading what there is
         counts = _NOT_IN_OFFICE
+    away = counts.preferred_imbalance
     for name, value, sentence in (
         ("ActiveControllerCount", controller.is_in_office, "1 on the controller, 0 elsewhere"),
         ("OfflinePartitionsCount", counts.offline_partitions, "Partitions that nobody leads"),
-        ("PreferredReplicaImbalanceCount", counts.preferred_imbalance, "Not led by the first"),
+        ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),
         ("GlobalTopicCount", counts.topics, "Topics of the cluster"),
         ("GlobalPartitionCount", counts.partitions, "Partitions of the cluster"),
     ):

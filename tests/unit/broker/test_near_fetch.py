@@ -48,16 +48,22 @@ def shared(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> S
     found = Shared(node, name, topic_id_of(client, name))
     found.replicas = (0, 1, 2)
 
-    def know_racks() -> None:
+    know_racks(node, RACKS)
+    found.told(isr=(0, 1, 2))
+    return found
+
+
+def know_racks(node: Broker, racks: dict[int, str]) -> None:
+    """The controller's word about who lives, and where."""
+
+    def learn() -> None:
         assert node._server is not None
         server = node._server.node
         own = server.image.brokers[0]
-        brokers = {each: own._replace(broker_id=each, rack=rack) for each, rack in RACKS.items()}
+        brokers = {each: own._replace(broker_id=each, rack=rack) for each, rack in racks.items()}
         server.image = server.image._replace(brokers=brokers)
 
-    inside(node, know_racks)
-    found.told(isr=(0, 1, 2))
-    return found
+    inside(node, learn)
 
 
 @pytest.fixture
@@ -133,6 +139,39 @@ def test_re_2_else_the_leader_serves(
     in_sync(client, shared, followers)
     found = fetch(client, shared, version=version, **fields)
     assert (found.preferred_read_replica, values(found)) == (-1, [b"a", b"b", b"c"])
+
+
+def test_re_2_nobody_is_sent_away_from_a_leader_in_the_rack(
+    node: Broker, client: RawClient, shared: Shared, followers: list[Follower]
+) -> None:
+    in_sync(client, shared, followers)
+    know_racks(node, {0: "west", 1: "west", 2: "east"})
+    assert len(values(fetch(client, shared))) == 3
+
+
+def test_re_2_nobody_is_sent_to_a_broker_that_has_gone(
+    node: Broker, client: RawClient, shared: Shared, followers: list[Follower]
+) -> None:
+    """It is still in the ISR."""
+    in_sync(client, shared, followers)
+    know_racks(node, {0: "east", 1: "west"})
+    assert fetch(client, shared).preferred_read_replica == 1
+    know_racks(node, {0: "east"})
+    assert len(values(fetch(client, shared))) == 3
+
+
+def test_a_consumer_is_woken_by_a_watermark_that_rises_over_an_older_epochs_records(
+    client: RawClient, shared: Shared, followers: list[Follower]
+) -> None:
+    """CO-7: nothing is appended then, and there is something to be seen."""
+    fill(client, shared.name.topic, batch(b"a"))
+    shared.told(isr=(0, 1))
+    wanted = fetch_request(shared.name.topic, max_wait_ms=9_000)
+    client.send(FETCH, 12, wanted)
+    began = time.monotonic()
+    followers[0].fetch(1)
+    assert values(only(client.receive(FETCH, 12)[1])) == [b"a"]
+    assert time.monotonic() - began < 5
 
 
 def test_re_2_nobody_is_sent_to_who_is_out_of_sync_or_has_not_fetched(
@@ -308,5 +347,29 @@ def test_who_waits_at_a_follower_hears_that_the_log_begins_later(tmp_path: Path)
             assert refused.error_code == OffsetOutOfRange.code
             found = await asyncio.to_thread(_wait_for, two, 3)
             assert (values(found), found.log_start_offset) == ([b"x"], 3)
+
+    run(test)
+
+
+def test_who_waits_at_a_follower_hears_that_its_log_has_begun_anew(tmp_path: Path) -> None:
+    """RE-10: it had been left so far behind that the leader has deleted what came next."""
+
+    async def test() -> None:
+        async with running(tmp_path, 1) as one, running(tmp_path, 2) as two:
+            leading(one, two)
+            one.append(NAME, b"x")
+            await level(one, two)
+            two.fetchers.unfollow(two.replica(NAME))
+            for _ in range(9):
+                one.append(NAME, b"x")
+            one.replica(NAME).log.raise_log_start(8)
+            one.replica(NAME).log_start_moved()
+            waiting = asyncio.create_task(asyncio.to_thread(_wait_for, two, 1))
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            began = time.monotonic()
+            two.fetchers.follow_id(two.replica(NAME), 1)
+            assert (await waiting).error_code == OffsetOutOfRange.code
+            assert time.monotonic() - began < 5
 
     run(test)

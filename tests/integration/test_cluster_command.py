@@ -1,0 +1,273 @@
+"""`barnabas cluster`: real brokers and a real ZooKeeper under one command, killed and brought back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.pid_file import process_began_ticks, read_pid_file
+from barnabas.client.sync import SyncAdmin, SyncProducer
+from tests import foreign
+from tests.conformance import confluent_client
+from tests.integration.broker_process import free_port, wait_until
+from tests.integration.command_line import COMMAND
+
+pytestmark = [pytest.mark.slow, pytest.mark.foreign]
+
+START_SECONDS = 60
+STOP_SECONDS = 30
+PROMPT_SECONDS = 10.0
+FAILOVER_SECONDS = 30
+
+
+class LocalCluster:
+    """What somebody has who types the commands."""
+
+    def __init__(self, directory: Path) -> None:
+        foreign.require_zookeeper()
+        foreign.require_java()
+        self.directory = directory / "cluster"
+        self.errors = directory / "errors"
+        self.port = free_port() + 5000
+        self.process: subprocess.Popen[str] | None = None
+        self.servers = ""
+
+    def start(self, *options: str) -> list[str]:
+        """Returns what it says until it is ready."""
+        with self.errors.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [COMMAND, "cluster", "start", "--dir", str(self.directory), *options,
+                 "--port", str(self.port)],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )  # fmt: skip
+        said = [self._line()]
+        while not said[-1].startswith("barnabas cluster ready on "):
+            said.append(self._line())
+        self.servers = said[-1].removeprefix("barnabas cluster ready on ")
+        return said
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> int:
+        assert self.process is not None and self.process.stdout is not None
+        code = self.process.wait(STOP_SECONDS)
+        self.process.stdout.close()
+        self.process = None
+        return code
+
+    def run(self, line: str, code: int = 0) -> str:
+        """The output and the errors of a command for this cluster."""
+        done = subprocess.run(
+            [COMMAND, *line.split()],
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            env={**os.environ, "BARNABAS_BOOTSTRAP_SERVER": self.servers},
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def cluster(self, line: str, code: int = 0) -> str:
+        return self.run(f"cluster {line} --dir {self.directory}", code)
+
+    def pid(self, name: str) -> int:
+        recorded = read_pid_file(self.directory / name)
+        assert recorded is not None
+        return recorded.pid
+
+    def kill(self, name: str) -> None:
+        os.kill(self.pid(name), signal.SIGKILL)
+
+    def kill_all(self) -> None:
+        """Whatever still runs at the end of a test."""
+        if self.process is not None:
+            self.process.kill()
+            self.ended()
+        for place in self.directory.glob("*/"):
+            recorded = read_pid_file(place)
+            if recorded is not None and recorded.is_alive:
+                os.kill(recorded.pid, signal.SIGKILL)
+
+    def isr_sizes(self, topic: str) -> set[int]:
+        described = confluent_client.describe_topic(self.servers, topic)
+        return {len(partition.isr) for partition in described}
+
+    def _line(self) -> str:
+        assert self.process is not None and self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
+        line = self.process.stdout.readline() if readable else ""
+        assert line, self.errors.read_text()
+        return line.rstrip("\n")
+
+
+@contextlib.contextmanager
+def local_cluster(directory: Path) -> Iterator[LocalCluster]:
+    cluster = LocalCluster(directory)
+    try:
+        yield cluster
+    finally:
+        cluster.kill_all()
+
+
+@pytest.mark.timeout(180)
+def test_a_cluster_is_started_loses_a_broker_and_has_it_again(tmp_path: Path) -> None:
+    """TP-4, RE-10, RE-14, UX: one of three is killed, and the filters show which partitions lack
+    it until it is back."""
+    with local_cluster(tmp_path) as cluster:
+        said = cluster.start("--brokers", "3")
+        assert said == [
+            *(f"broker {id_} pid {cluster.pid(f'broker-{id_}')} on {address}"
+              for id_, address in enumerate(cluster.servers.split(","), 1)),
+            f"barnabas cluster ready on {cluster.servers}",
+        ]  # fmt: skip
+        cluster.run("topics create t --partitions 3")
+        assert "\tReplicationFactor: 3\tConfigs: min.insync.replicas=2\n" in cluster.run(
+            "topics describe t"
+        )
+        with SyncProducer(cluster.servers, acks=-1) as producer:
+            for number in range(30):
+                producer.send("t", b"%d" % number, partition=number % 3)
+            producer.flush()
+            assert cluster.run("topics describe --under-replicated-partitions") == ""
+            cluster.kill("broker-2")
+            for number in range(30, 60):
+                producer.send("t", b"%d" % number, partition=number % 3)
+            producer.flush()
+        wait_until(lambda: cluster.isr_sizes("t") == {2}, FAILOVER_SECONDS)
+        for filter_ in ("under-replicated", "at-min-isr"):
+            found = cluster.run(f"topics describe --{filter_}-partitions --exclude-internal")
+            assert [line.split("\t")[2] for line in found.splitlines()] == [
+                "Partition: 0",
+                "Partition: 1",
+                "Partition: 2",
+            ]
+        for filter_ in ("unavailable", "under-min-isr"):
+            assert cluster.run(f"topics describe --{filter_}-partitions") == ""
+        assert "broker 2, process" in cluster.errors.read_text()
+        assert "`barnabas cluster start-broker 2" in cluster.errors.read_text()
+        said_again = cluster.cluster("start-broker 2")
+        address = cluster.servers.split(",")[1]
+        assert said_again == f"broker 2 pid {cluster.pid('broker-2')} on {address}\n"
+        wait_until(lambda: cluster.isr_sizes("t") == {3}, FAILOVER_SECONDS)
+        assert cluster.run("topics describe --under-replicated-partitions") == ""
+        ends = json.loads(cluster.run("partitions watch --topic t --json"))
+        assert {
+            replica["log_end_offset"] for partition in ends for replica in partition["replicas"]
+        } == {20}
+        began_at = time.monotonic()
+        assert cluster.stop() == 0, "with the broker that another command has started"
+        assert time.monotonic() - began_at < PROMPT_SECONDS
+        for name in ("broker-1", "broker-2", "broker-3", "zookeeper"):
+            assert read_pid_file(cluster.directory / name) is None, f"{name} has stopped in order"
+
+
+@pytest.mark.timeout(180)
+def test_a_restart_has_the_same_ports_and_records(tmp_path: Path) -> None:
+    """And Ctrl-C ends it as SIGTERM does."""
+    with local_cluster(tmp_path) as cluster:
+        before = cluster.start("--brokers", "2", "--override", "num.partitions=4")[-1]
+        cluster.run("topics create t")
+        with SyncProducer(cluster.servers, acks=-1) as producer:
+            producer.send("t", b"kept", partition=3)
+            producer.flush()
+        assert cluster.stop(signal.SIGINT) == 0
+        assert cluster.start()[-1] == before
+        with SyncAdmin(cluster.servers) as admin:
+            (described,) = admin.describe_topics(["t"])
+        assert len(described.partitions) == 4
+        assert all(partition.leader > 0 for partition in described.partitions), "ready is ready"
+        assert cluster.run("consume t --from-beginning --max-messages 1").startswith("kept\n")
+        assert "already" in cluster.cluster("start --port 1", code=1)
+        assert cluster.stop() == 0
+
+
+@pytest.mark.timeout(180)
+def test_single_processes_are_stopped_and_started(tmp_path: Path) -> None:
+    """RE-13, ZK-5: what was acknowledged by two stays readable without ZooKeeper."""
+    with local_cluster(tmp_path) as cluster:
+        cluster.start()
+        cluster.run("topics create t --partitions 3")
+        with SyncProducer(cluster.servers, acks=-1, enable_idempotence=False) as producer:
+            assert cluster.cluster("stop-broker 3") == "Stopped broker 3.\n"
+            assert "broker 3 does not run" in cluster.cluster("stop-broker 3", code=1)
+            assert cluster.isr_sizes("t") == {2}, "it has said that it leaves"
+            assert cluster.cluster("stop-zookeeper") == "Stopped zookeeper.\n"
+            for partition in range(3):
+                producer.send("t", b"x", partition=partition)
+            producer.flush()
+        assert "no zookeeper runs" in cluster.cluster("start-broker 3", code=1)
+        said = cluster.cluster("start-zookeeper")
+        assert said.startswith(f"zookeeper pid {cluster.pid('zookeeper')} on 127.0.0.1:")
+        cluster.cluster("start-broker 3")
+        wait_until(lambda: cluster.isr_sizes("t") == {3}, FAILOVER_SECONDS)
+        assert "runs already, as process" in cluster.cluster("start-broker 3", code=1)
+        assert "has brokers 1 to 3" in cluster.cluster("start-broker 4", code=1)
+        stopped = cluster.cluster("stop").splitlines()
+        assert stopped == [f"Stopped {name}." for name in
+                           ("broker 1", "broker 2", "broker 3", "zookeeper")]  # fmt: skip
+        assert cluster.ended() == 0, "the command that had started it has ended with it"
+        assert "nothing runs in" in cluster.cluster("stop", code=1)
+
+
+@pytest.mark.timeout(180)
+def test_it_can_be_stopped_though_its_command_was_killed(tmp_path: Path) -> None:
+    with local_cluster(tmp_path) as cluster:
+        cluster.start("--brokers", "1")
+        broker = cluster.pid("broker-1")
+        assert cluster.process is not None
+        cluster.process.kill()
+        cluster.ended()
+        assert process_began_ticks(broker) is not None
+        assert f"broker 1, process {broker}, runs in" in cluster.cluster("start", code=1)
+        assert cluster.cluster("stop") == "Stopped broker 1.\nStopped zookeeper.\n"
+        assert process_began_ticks(broker) is None
+
+
+@pytest.mark.timeout(180)
+def test_all_brokers_may_be_told_to_stop_at_once_and_without_zookeeper(tmp_path: Path) -> None:
+    """RE-13: nobody waits for somebody who has gone."""
+    with local_cluster(tmp_path) as cluster:
+        cluster.start()
+        cluster.run("topics create t --partitions 6")
+        pids = [cluster.pid(f"broker-{id_}") for id_ in (1, 2, 3)]
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not any(map(process_began_ticks, pids)), PROMPT_SECONDS)
+        for id_ in (1, 2, 3):
+            cluster.cluster(f"start-broker {id_}")
+        cluster.kill("zookeeper")
+        began_at = time.monotonic()
+        assert cluster.stop() == 0
+        assert time.monotonic() - began_at < PROMPT_SECONDS
+        assert "is killed" not in cluster.errors.read_text()
+
+
+@pytest.mark.timeout(180)
+def test_what_prevents_a_broker_from_starting_is_told(tmp_path: Path) -> None:
+    """And nothing is left running."""
+    with local_cluster(tmp_path) as cluster:
+        said = cluster.cluster(
+            f"start --port {cluster.port} --brokers 2 --override num.partitions=none", code=1
+        )
+        assert "broker 1 ended with code 1 at its start: " in said
+        assert "num.partitions" in said
+        for name in ("broker-1", "broker-2", "zookeeper"):
+            recorded = read_pid_file(cluster.directory / name)
+            assert recorded is None or not recorded.is_alive
+        said = cluster.cluster("start --override broker.id=7", code=1)
+        assert "--override broker.id: the cluster decides that itself" in said
+        assert "not KEY=VALUE" in cluster.cluster("start --override x", code=2)

@@ -6,6 +6,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# make sim
+SEED ?= 0
+SEEDS ?= 1
+
 # make run
 INPUT ?=
 OUT ?= out
@@ -13,7 +17,7 @@ MASTER ?=
 SERVICE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format quick bench bench-kafka bench-spark clean
+.PHONY: help run test check lint format quick sim bench bench-kafka bench-spark clean
 
 help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
@@ -21,6 +25,7 @@ help:
 	@echo 'make test   every test (what is not installed here skips, and says what to install)'
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
 	@echo 'make lint   the first four of these'
+	@echo 'make sim    a cluster under faults, from a seed: SEED=7, or SEEDS=1000 from there on'
 	@echo 'make format puts right what can be put right: format, imports, the map of the files'
 	@echo 'make bench  the numbers of the README, on this machine; bench-kafka and bench-spark put a'
 	@echo '            real Kafka and Spark'\''s own connector beside them'
@@ -57,11 +62,15 @@ format: $(VENV)/dev.stamp
 quick: $(VENV)/dev.stamp
 	BARNABAS_QUICK=1 $(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow' $(QUICK)
 
+sim: $(VENV)/dev.stamp
+	@$(BIN)/python -m barnabas.simulation --seed '$(SEED)' --seeds '$(SEEDS)'
+
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks
 
 bench-kafka: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.kafka
+	$(BIN)/python -m benchmarks.cluster --kafka
 
 bench-spark: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.spark_beside_connector

@@ -137,7 +137,8 @@ class OurReader:
 
     def __init__(self, servers: str, topic: str, rack: str, **options: Any) -> None:
         self.values: list[int] = []
-        self._sockets: list[tuple[int, socket.socket]] = []
+        self._connections: list[tuple[int, asyncio.Transport]] = []
+        self._cut_off = 0
         self._partition = TopicPartition(topic, 0)
         self._next_offset = 0
         self._loop = asyncio.new_event_loop()
@@ -156,10 +157,19 @@ class OurReader:
         self._consumer.seek(self._partition, 0)
 
     async def _dial(self, make: Callable[[], Connection], host: str, port: int) -> Connection:
+        if port == self._cut_off:
+            raise ConnectionRefusedError
         loop = asyncio.get_running_loop()
         transport, connection = await loop.create_connection(make, host, port)
-        self._sockets.append((port, transport.get_extra_info("socket")))
+        self._connections.append((port, transport))
         return connection
+
+    def cut_off(self, port: int) -> None:
+        """Nobody is reached there any more, from here."""
+        self._cut_off = port
+        for there, transport in self._connections:
+            if there == port:
+                transport.abort()
 
     def read_on(self) -> None:
         for record in self._loop.run_until_complete(self._consumer.poll(100)):
@@ -174,11 +184,13 @@ class OurReader:
     def received_at(self, port: int) -> int:
         """Bytes on connections that are open."""
         return sum(
-            struct.unpack_from("Q", each.getsockopt(socket.IPPROTO_TCP, 11, 192), _BYTES_RECEIVED)[
-                0
-            ]
-            for there, each in self._sockets
-            if there == port and each.fileno() >= 0
+            struct.unpack_from(
+                "Q",
+                transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, 11, 192),
+                _BYTES_RECEIVED,
+            )[0]
+            for there, transport in self._connections
+            if there == port and not transport.is_closing()
         )
 
     def close(self) -> None:
@@ -333,6 +345,28 @@ def test_re_2_a_follower_that_lags_is_left(cluster: barnabas.Cluster, how: str) 
                 assert reader.values == list(range(101))
         finally:
             reader.close()
+
+
+@pytest.mark.slow
+def test_re_2_a_follower_that_cannot_be_reached_is_left(cluster: barnabas.Cluster) -> None:
+    """From where the consumer is: the metadata says that it is there, and the leader names it."""
+    leader = create(cluster, "cut")
+    follower = near(leader)
+    servers, rack = cluster.bootstrap_servers, RACKS[follower]
+    with Writing(cluster, "cut") as writing:
+        reader = OurReader(servers, "cut", rack, metadata_max_age_ms=3_000)
+        try:
+            read_until(reader, lambda: len(reader.values) > 100)
+            reader.cut_off(cluster.server(follower).port)
+            seen = len(reader.values)
+            read_until(reader, lambda: len(reader.values) > seen + 200)
+            reader.cut_off(0)
+            source = source_of(cluster, reader)
+            read_until(reader, lambda: source() == follower)
+        finally:
+            reader.close()
+    assert reader.values == list(range(len(reader.values)))
+    assert writing.count >= len(reader.values)
 
 
 def test_co_6_aborted_records_are_left_out_at_the_follower_too(cluster: barnabas.Cluster) -> None:

@@ -5,7 +5,8 @@ buffered; while the user works on one chunk the next one is fetched. Fetch sessi
 (session id 0, epoch -1): every request says all it wants.
 
 With `client.rack` a leader may name a follower to read from instead (KIP-392). That is believed for
-`metadata.max.age.ms`, and until the follower has any difficulty: then the leader is asked again.
+`metadata.max.age.ms`, and until the follower has any difficulty: then the leader is asked again. One
+that cannot be reached would be named again and again: for a while nobody hears of the rack then.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 _HIGHEST_FETCH = 12  # the last version that names topics; above, ids do (KIP-516)
+_LEADERS_ONLY_MS = 30_000
 _MOST_BUFFERED = 2  # chunks per partition: the one in use and the next
 
 Asked = list[tuple[AssignedPartition, int, int]]  # state, its generation, offset asked for
@@ -65,6 +67,7 @@ class Fetcher:
         )
         self._fetches: dict[int, asyncio.Task[None]] = {}  # by broker id
         self._preferred: dict[TopicPartition, _Preferred] = {}  # where not the leader is to be read
+        self._leaders_only_until_ms = 0
         self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
         self._arrived = asyncio.Event()
 
@@ -187,8 +190,11 @@ class Fetcher:
         except BarnabasError as error:
             _log.info("%s", error)
             self._cluster.metadata.request_refresh()
+            if any(state.topic_partition in self._preferred for state in states):
+                self._preferred.clear()
+                lasts_ms = min(_LEADERS_ONLY_MS, self._cluster.config.metadata_max_age_ms)
+                self._leaders_only_until_ms = self._clock.now_ms() + lasts_ms
             for state in states:
-                self._preferred.pop(state.topic_partition, None)
                 self._pause(state)
         finally:
             for state in states:
@@ -198,6 +204,7 @@ class Fetcher:
 
     def _request(self, asked: Asked) -> FetchRequest:
         config = self._config
+        is_for_leaders = self._clock.now_ms() < self._leaders_only_until_ms
         topics: dict[str, list[FetchPartition]] = {}
         for state, _, offset in asked:
             topic, partition = state.topic_partition
@@ -214,7 +221,7 @@ class Fetcher:
             max_bytes=config.fetch_max_bytes,
             isolation_level=self._isolation_level,
             topics=[FetchTopic(topic=topic, partitions=wanted) for topic, wanted in topics.items()],
-            rack_id=config.client_rack,
+            rack_id="" if is_for_leaders else config.client_rack,
         )
 
     def _accept(self, asked: Asked, response: FetchResponse) -> None:

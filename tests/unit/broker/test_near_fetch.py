@@ -362,7 +362,7 @@ def test_who_waits_at_a_follower_hears_that_its_log_has_begun_anew(tmp_path: Pat
             two.fetchers.unfollow(two.replica(NAME))
             for _ in range(9):
                 one.append(NAME, b"x")
-            one.replica(NAME).log.raise_log_start(8)
+            one.replica(NAME).log.raise_log_start(10)
             one.replica(NAME).log_start_moved()
             waiting = asyncio.create_task(asyncio.to_thread(_wait_for, two, 1))
             await asyncio.sleep(0.05)

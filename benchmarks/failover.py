@@ -1,0 +1,162 @@
+"""How long nobody leads: a broker that leads 1,000 partitions is killed, or stops in order.
+
+    python -m benchmarks.failover [--partitions N]
+
+Three processes, replication factor 3, min.insync.replicas 2, an idempotent producer with acks=all
+that writes to the partitions in turn. "after the znode" is from the moment in which ZooKeeper drops
+the registration to the first acknowledgement afterwards; the kill itself is noticed only when the
+session ends (here after 2 s), which is ZooKeeper's share and not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kazoo.client import KazooClient  # type: ignore[import-untyped]
+
+from benchmarks.figures import Figure, show
+from tests.integration.broker_process import wait_until
+from tests.integration.cluster_process import ClusterProcess, cluster_process
+
+PARTITIONS = 1_000
+TOPIC = "led-by-one"
+_PATIENCE_SECONDS = 60.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
+    options = parser.parse_args()
+    show("failover, three brokers", measure(options.partitions), "")
+
+
+def measure(partitions: int) -> list[Figure]:
+    """Killed, then stopped in order, each in a cluster of its own."""
+    killed = _measure(partitions, lambda cluster: cluster.brokers[1].kill())
+    stopped = _measure(partitions, lambda cluster: cluster.brokers[1].stop())
+    return [
+        Figure("killed: first record after the znode", "s", killed[0], 1.0),
+        Figure("killed: a record in every partition", "s", killed[1]),
+        Figure("stopped in order: no leader is left there", "s", stopped[2], 3.0),
+        Figure("stopped in order: longest wait for a record", "s", stopped[3]),
+    ]
+
+
+def _measure(
+    partitions: int, end: Callable[[ClusterProcess], object]
+) -> tuple[float, float, float, float]:
+    with (
+        tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory,
+        cluster_process(Path(directory), 3, "min.insync.replicas=2") as cluster,
+    ):
+        _create(cluster, partitions)
+        gone = _Gone(cluster)
+        load = _Load(cluster.bootstrap_servers, partitions)
+        wait_until(load.is_everywhere, _PATIENCE_SECONDS)
+        began = time.perf_counter()
+        end(cluster)
+        wait_until(lambda: gone.at > 0, _PATIENCE_SECONDS)
+        wait_until(lambda: load.is_everywhere_since(gone.at), _PATIENCE_SECONDS)
+        ended = time.perf_counter()
+        wait_until(lambda: _leads_nothing(cluster), _PATIENCE_SECONDS)
+        load.stop()
+        gone.client.stop()
+        after = sorted(load.first_since(gone.at))
+        return after[0] - gone.at, after[-1] - gone.at, gone.at - began, load.longest(began, ended)
+
+
+def _create(cluster: ClusterProcess, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    placed = [[1, 2, 3] if number % 2 else [1, 3, 2] for number in range(partitions)]
+    topic = NewTopic(TOPIC, partitions, replica_assignment=placed)
+    admin.create_topics([topic])[TOPIC].result(_PATIENCE_SECONDS)
+
+
+def _leads_nothing(cluster: ClusterProcess) -> bool:
+    admin = AdminClient({"bootstrap.servers": cluster.brokers[2].bootstrap_servers})
+    found = admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions.values()
+    return all(each.leader in (2, 3) for each in found)
+
+
+class _Gone:
+    """When ZooKeeper has dropped broker 1; 0.0 before."""
+
+    def __init__(self, cluster: ClusterProcess) -> None:
+        self.at = 0.0
+        self.client = KazooClient(cluster.zookeeper.connect)
+        self.client.start()
+        assert self.client.exists("/brokers/ids/1", watch=self._changed)
+
+    def _changed(self, _event: object) -> None:
+        self.at = time.perf_counter()
+
+
+class _Load:
+    """Writes to one partition after the other, and notes when each was acknowledged."""
+
+    def __init__(self, servers: str, partitions: int) -> None:
+        self._partitions = partitions
+        self._acknowledged: list[list[float]] = [[] for _ in range(partitions)]
+        self._producer = Producer(
+            {
+                "bootstrap.servers": servers,
+                "enable.idempotence": True,
+                "linger.ms": 0,
+                "retry.backoff.ms": 50,
+                "topic.metadata.refresh.fast.interval.ms": 50,
+                "log_level": 0,
+            }
+        )
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopping.is_set():
+            partition = number % self._partitions
+            self._producer.produce(TOPIC, b"x" * 100, partition=partition, on_delivery=self._note)
+            number += 1
+            self._producer.poll(0)
+            while len(self._producer) > self._partitions and not self._stopping.is_set():
+                self._producer.poll(0.01)
+            if number % 20 == 0:
+                self._producer.poll(0.005)
+
+    def _note(self, error: object, record: object) -> None:
+        if error is None:
+            self._acknowledged[record.partition()].append(time.perf_counter())  # type: ignore[attr-defined]
+
+    def is_everywhere(self) -> bool:
+        return all(self._acknowledged)
+
+    def is_everywhere_since(self, instant: float) -> bool:
+        return all(times and times[-1] > instant for times in self._acknowledged)
+
+    def first_since(self, instant: float) -> list[float]:
+        return [next(at for at in times if at > instant) for times in self._acknowledged]
+
+    def longest(self, began: float, ended: float) -> float:
+        """The longest time without an acknowledgement in any partition, around that span."""
+        longest = 0.0
+        for times in self._acknowledged:
+            seen = [at for at in times if began - 1 < at < ended + 1]
+            longest = max([longest, *(late - early for early, late in itertools.pairwise(seen))])
+        return longest
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._producer.flush(10)
+
+
+if __name__ == "__main__":
+    main()

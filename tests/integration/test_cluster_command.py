@@ -1,4 +1,4 @@
-"""`barnabas cluster`: real brokers and a real ZooKeeper under one command, killed and brought back."""
+"""`barnabas cluster`: real brokers and a ZooKeeper under one command, killed and brought back."""
 
 from __future__ import annotations
 

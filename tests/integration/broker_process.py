@@ -98,7 +98,8 @@ def broker_process(
             broker.kill()
 
 
-_ports = itertools.count(20000 + os.getpid() % 5000)
+# Apart from those of processes with the next ids, which run other tests at the same time.
+_ports = itertools.count(20000 + os.getpid() * 199 % 5000)
 
 
 def free_port() -> int:

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterable
 
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, PartitionMetadata
 
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.client.offsets import LATEST
@@ -45,21 +46,26 @@ def leader_of(servers: str, topic: str, partition: int = 0) -> int:
     found: list[int] = []
 
     def is_led() -> bool:
-        found[:] = [confluent_client.describe_topic(servers, topic)[partition].leader]
-        return found[0] >= 0
+        found[:] = [each.leader for each in partitions_of(servers, topic)]
+        return len(found) > partition and found[partition] >= 0
 
     wait_until(is_led, LONGEST_LOSS_SECONDS)
-    return found[0]
+    return found[partition]
 
 
 def wait_for_full_isr(servers: str, topic: str, size: int = 3) -> None:
-    wait_until(
-        lambda: all(
-            len(partition.isr) == size
-            for partition in confluent_client.describe_topic(servers, topic)
-        ),
-        LONGEST_LOSS_SECONDS,
-    )
+    def is_full() -> bool:
+        partitions = partitions_of(servers, topic)
+        return bool(partitions) and all(len(each.isrs) == size for each in partitions)
+
+    wait_until(is_full, LONGEST_LOSS_SECONDS)
+
+
+def partitions_of(servers: str, topic: str) -> list[PartitionMetadata]:
+    """As one of the servers has it; none while that one has not heard of the topic."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    found = admin.list_topics(topic, LONGEST_LOSS_SECONDS).topics[topic]
+    return [each for _, each in sorted(found.partitions.items())] if found.error is None else []
 
 
 def check_everything_is_there(sender: Sender, servers: str) -> None:

@@ -30,6 +30,7 @@ CONFIG = {
     "auto.leader.rebalance.enable": "false",
     "controlled.shutdown.retry.backoff.ms": "100",
     "replica.lag.time.max.ms": "2000",
+    "offsets.topic.num.partitions": "2",
 }
 
 Run = Callable[..., tuple[str, str]]
@@ -323,7 +324,14 @@ def test_watch_once(cluster: barnabas.Cluster, admin: SyncAdmin, run: Run) -> No
         "\tBroker: 3\tLogEndOffset: 1\tLag: 0\tLagSeconds: 0.0\tLastEpoch: 0\tin sync\n"
     )
     assert run("partitions watch --once --topic watched")[0] == expected
-    assert expected in run("partitions watch --once")[0]
+    admin.describe_groups(["anybody"])  # has the offsets' topic made
+    said, _ = run("partitions watch --once")
+    assert expected in said
+    assert "__consumer_offsets" not in said
+    assert (
+        "Topic: __consumer_offsets\tPartition: 1\t" in run("partitions watch --once --internal")[0]
+    )
+    assert run("partitions watch --once --topic __consumer_offsets")[0].count("Topic: ") == 2
     cluster.stop_broker(3)
     try:
         said, _ = run("partitions watch --topic watched --once")

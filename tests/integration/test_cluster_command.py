@@ -51,11 +51,16 @@ class LocalCluster:
                 stderr=errors,
                 text=True,
             )  # fmt: skip
-        said = [self._line()]
-        while not said[-1].startswith("barnabas cluster ready on "):
-            said.append(self._line())
-        self.servers = said[-1].removeprefix("barnabas cluster ready on ")
-        return said
+        assert self.process.stdout is not None
+        said = ""
+        while "barnabas cluster ready on " not in said or not said.endswith("\n"):
+            readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
+            more = os.read(self.process.stdout.fileno(), 4096) if readable else b""
+            assert more, self.errors.read_text()
+            said += more.decode()
+        lines = said.splitlines()
+        self.servers = lines[-1].removeprefix("barnabas cluster ready on ")
+        return lines
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None
@@ -105,13 +110,6 @@ class LocalCluster:
     def isr_sizes(self, topic: str) -> set[int]:
         described = confluent_client.describe_topic(self.servers, topic)
         return {len(partition.isr) for partition in described}
-
-    def _line(self) -> str:
-        assert self.process is not None and self.process.stdout is not None
-        readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
-        line = self.process.stdout.readline() if readable else ""
-        assert line, self.errors.read_text()
-        return line.rstrip("\n")
 
 
 @contextlib.contextmanager

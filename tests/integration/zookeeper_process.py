@@ -123,7 +123,7 @@ def zookeeper_process(directory: Path, *, tick_ms: int = TICK_MS) -> Iterator[Zo
 
 def _free_port() -> int:
     """A port that nobody listens on now; apart from the brokers', and below the passing ones."""
-    start = 25000 + os.getpid() % 5000
+    start = 25000 + os.getpid() * 199 % 5000
     for port in range(start, 32000):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

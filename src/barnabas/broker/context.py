@@ -16,6 +16,7 @@ from barnabas.broker.authorization import (
 from barnabas.broker.control import Control
 from barnabas.broker.coordinators import Coordinators
 from barnabas.broker.preparation import Preparer
+from barnabas.broker.throttles import Throttles
 from barnabas.cluster.loading import load_topic_config
 from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 
@@ -68,6 +69,7 @@ class Node:
         "registered",
         "replicas",
         "store",
+        "throttles",
         "verifier",
     )
 
@@ -100,6 +102,8 @@ class Node:
         self.image = image  # replaced, never changed, by each UpdateMetadata
         self.producer_ids = producer_ids
         self.preparer = Preparer()
+        self.throttles = Throttles(config)
+        self.config_listeners.append(self.throttles.configure)
         self.coordinators = Coordinators(self)
         self.control = Control(self)
         self.broker_id = config.int("broker.id")

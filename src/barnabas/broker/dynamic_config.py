@@ -17,6 +17,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from barnabas.broker import config_nodes
@@ -275,6 +276,12 @@ class DynamicConfig:
             return  # deleted, or so new that it comes with its settings
         overrides = await load_topic_config(self._store, topic)
         _tell_unusable(topic, overrides)
+        image = self._node.image
+        known = image.topics.get(topic)
+        if known is not None:
+            # Of a partition that comes here later the controller's word has no configs with it.
+            topics = {**image.topics, topic: known._replace(config=overrides)}
+            self._node.image = image._replace(topics=MappingProxyType(topics))
         self._node.replicas.update_topic_config(topic, overrides)
         _log.info("topic %s: %s", topic, _shown(overrides))
         await self._node.controller.topic_config_changed(topic)

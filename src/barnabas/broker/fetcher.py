@@ -42,6 +42,7 @@ _log = logging.getLogger(__name__)
 
 _BYTES_PER_TURN = 1 << 20  # appended, before others have their turn of the loop
 _FIRST_RECONNECT_MS = 50
+_LONGEST_THROTTLE_MS = 1_000  # before the rate is looked at anew: it may have been raised
 
 # The leader has dropped the session or never had it: the next request begins another, at once.
 _SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
@@ -183,6 +184,10 @@ class Fetcher:
             _log.debug("broker %d: %s", self.leader_id, error)
 
     def _ask_for(self, followed: Followed) -> None:
+        throttled_ms = followed.throttled_ms(self._node.clock.now_ms())
+        if throttled_ms:
+            self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
+            return
         self._requests.want(
             followed.replica.topic_partition, followed.topic_id, followed.fetch_from()
         )

@@ -43,14 +43,25 @@ class Lag(NamedTuple):
 class Followed:
     """What a fetcher keeps of a partition, from one LeaderAndIsr to the next."""
 
-    __slots__ = ("_behind_since_ms", "_follower", "_replicas", "lag_records", "replica", "topic_id")
+    __slots__ = (
+        "_behind_since_ms",
+        "_follower",
+        "_has_been_level",
+        "_replicas",
+        "_throttles",
+        "lag_records",
+        "replica",
+        "topic_id",
+    )
 
     def __init__(self, replica: Replica, node: Node) -> None:
         self.replica = replica
         self.topic_id = replica.log.topic_id or NO_TOPIC_ID
         self.lag_records = 0
         self._behind_since_ms = node.clock.now_ms()
+        self._has_been_level = node.broker_id in replica.partition.isr  # ... at the last answer
         self._replicas = node.replicas
+        self._throttles = node.throttles
         self._follower = Follower(
             replica.partition,
             replica.log,
@@ -93,9 +104,19 @@ class Followed:
     def lag(self, now_ms: int) -> Lag:
         return Lag(self.lag_records, now_ms - self._behind_since_ms if self.lag_records else 0)
 
+    def throttled_ms(self, now_ms: int) -> int:
+        """For how long it must not be asked for: it lags, and its rate is used up (RE-13)."""
+        if self._has_been_level:
+            return 0
+        throttle = self._throttles.of_follower(self.replica)
+        return 0 if throttle is None else throttle.wait_ms(now_ms)
+
     def _append(self, records: memoryview, now_ms: int) -> None:
         replica = self.replica
         replica.log.append_as_follower(records, now_ms)
+        throttle = self._throttles.of_follower(replica)
+        if throttle is not None:
+            throttle.record(len(records), now_ms)
         replica.write_staged()
         if replica.flush is None and replica.log.due_flush(now_ms):
             self._replicas.start_flush(replica)
@@ -108,6 +129,7 @@ class Followed:
             log.raise_log_start(begin)
             self.replica.log_start_moved()
         lag_records = got.high_watermark - log.log_end_offset
+        self._has_been_level = lag_records <= 0
         if lag_records > 0:
             if not self.lag_records:
                 self._behind_since_ms = now_ms

@@ -19,9 +19,15 @@ from barnabas.broker.fetch_pass import DIVERGING_EPOCHS, FetchPass, Row, divergi
 from barnabas.broker.replica import Replica
 from barnabas.broker.watchers import Watchers
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
-from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest
+from barnabas.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+)
 from barnabas.replication.fetch_session import FetchSession
 from barnabas.replication.partition import FollowerFetch
+from barnabas.replication.throttle import Throttle
 
 ANY_REPLICA = -2
 """The replica id of whoever asks one for its end."""
@@ -39,7 +45,14 @@ def replica_id_of(context: Context, request: FetchRequest) -> int:
 class FollowerPass(FetchPass):
     """A look at the partitions that a replica wants."""
 
-    __slots__ = ("_broker_epoch", "_counts", "_now_ms", "_replica_id")
+    __slots__ = (
+        "_broker_epoch",
+        "_counts",
+        "_now_ms",
+        "_replica_id",
+        "_throttle",
+        "_throttled_bytes",
+    )
 
     def __init__(
         self, context: Context, request: FetchRequest, max_bytes: int, *, is_first: bool
@@ -51,6 +64,8 @@ class FollowerPass(FetchPass):
         self._broker_epoch = request.replica_state.replica_epoch
         self._counts = is_first and self._replica_id != ANY_REPLICA
         self._now_ms = context.node.clock.now_ms()
+        self._throttle: Throttle | None = None  # if any partition is throttled
+        self._throttled_bytes = 0
 
     def place_of(self, replica: Replica) -> Watchers:
         return replica.followers
@@ -109,6 +124,9 @@ class FollowerPass(FetchPass):
             is_in_sync = self._replica_id in replica.partition.isr
             row.is_drained = is_in_sync or self._replica_id == ANY_REPLICA
         elif self._left_bytes > 0:
+            throttle = self._context.node.throttles.of_leader(replica)
+            if throttle is not None and self._is_held_up(throttle, replica):
+                return
             self._take(
                 row,
                 log.read(
@@ -118,6 +136,20 @@ class FollowerPass(FetchPass):
                     at_least_one_batch=self.size_bytes == 0,
                 ),
             )
+            if throttle is not None:
+                self._throttle = throttle
+                self._throttled_bytes += row.size_bytes
+
+    def _is_held_up(self, throttle: Throttle, replica: Replica) -> bool:
+        """Whether the rate is used up for a replica that is out of sync (RE-13)."""
+        if self._replica_id == ANY_REPLICA or self._replica_id in replica.partition.isr:
+            return False
+        return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
+
+    def response(self, session: FetchSession | None) -> FetchResponse:
+        if self._throttle is not None:  # what was read and not sent does not count
+            self._throttle.record(self._throttled_bytes, self._now_ms)
+        return super().response(session)
 
     def _diverging(self, replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
         log = replica.log

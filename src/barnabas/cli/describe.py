@@ -3,19 +3,27 @@
     Topic: test<TAB>TopicId: ...<TAB>PartitionCount: 1<TAB>ReplicationFactor: 1<TAB>Configs: k=v,k=v
     <TAB>Topic: test<TAB>Partition: 0<TAB>Leader: 0<TAB>Replicas: 0<TAB>Isr: 0<TAB>Elr: N/A<TAB>...
 
-With a filter only the partitions that it finds are shown, without their topics' lines. Pure.
+With a filter only the partitions that it finds are shown, without their topics' lines. What is on
+its way to other brokers counts with the replicas that it had, and its line says who comes and goes.
+Pure.
 """
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from barnabas.client.admin import DEFAULT_CONFIG, ConfigEntry, TopicDescription
+from barnabas.client.partition_admin import Reassignment
 from barnabas.client.view import PartitionView
+from barnabas.types import TopicPartition
 
 Described = Sequence[tuple[TopicDescription, Sequence[ConfigEntry]]]
+Moving = Mapping[TopicPartition, Reassignment]
+
+NOTHING_MOVES: Moving = MappingProxyType({})
 
 _MIN_ISR = "min.insync.replicas"
 
@@ -28,21 +36,30 @@ class Filters(NamedTuple):
     under_min_isr: bool = False
     at_min_isr: bool = False
 
-    def finds(self, partition: PartitionView, min_isr: int) -> bool:
-        in_sync, replicas = len(partition.isr), len(partition.replicas)
+    def finds(self, partition: PartitionView, replicas: int, min_isr: int) -> bool:
+        in_sync, is_led = len(partition.isr), partition.leader >= 0
         return (
             not any(self)
             or (self.under_replicated and in_sync < replicas)
-            or (self.unavailable and partition.leader < 0)
-            or (self.under_min_isr and in_sync < min_isr)
+            or (self.unavailable and not is_led)
+            or (self.under_min_isr and (in_sync < min_isr or not is_led))
             or (self.at_min_isr and in_sync == min_isr)
         )
 
-    def of(self, topic: TopicDescription, configs: Iterable[ConfigEntry]) -> list[PartitionView]:
+    def of(
+        self,
+        topic: TopicDescription,
+        configs: Iterable[ConfigEntry],
+        moving: Moving = NOTHING_MOVES,
+    ) -> list[PartitionView]:
         """The partitions of a topic that are to be shown."""
         given = [config.value for config in configs if config.name == _MIN_ISR]
         min_isr = int(given[0]) if given and given[0] is not None else 1
-        return [partition for partition in topic.partitions if self.finds(partition, min_isr)]
+        return [
+            partition
+            for partition in topic.partitions
+            if self.finds(partition, _replica_count(topic, partition, moving), min_isr)
+        ]
 
 
 def topic_id_text(topic_id: bytes) -> str:
@@ -59,11 +76,11 @@ def own_configs(configs: Iterable[ConfigEntry]) -> dict[str, str]:
     }
 
 
-def replication_factor(topic: TopicDescription) -> int:
-    return len(topic.partitions[0].replicas) if topic.partitions else 0
+def replication_factor(topic: TopicDescription, moving: Moving = NOTHING_MOVES) -> int:
+    return _replica_count(topic, topic.partitions[0], moving) if topic.partitions else 0
 
 
-def describe_text(described: Described, filters: Filters) -> str:
+def describe_text(described: Described, filters: Filters, moving: Moving = NOTHING_MOVES) -> str:
     """Kafka's lines, each ended by a newline."""
     lines = []
     for topic, configs in described:
@@ -72,23 +89,26 @@ def describe_text(described: Described, filters: Filters) -> str:
             lines.append(
                 f"Topic: {topic.name}\tTopicId: {topic_id_text(topic.topic_id)}\t"
                 f"PartitionCount: {len(topic.partitions)}\t"
-                f"ReplicationFactor: {replication_factor(topic)}\tConfigs: {settings}"
+                f"ReplicationFactor: {replication_factor(topic, moving)}\tConfigs: {settings}"
             )
-        for partition in filters.of(topic, configs):
+        for partition in filters.of(topic, configs, moving):
             leader = "none" if partition.leader < 0 else partition.leader
             lines.append(
                 f"\tTopic: {topic.name}\tPartition: {partition.partition}\tLeader: {leader}\t"
                 f"Replicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}\t"
+                f"{_move_text(moving.get(TopicPartition(topic.name, partition.partition)))}"
                 "Elr: N/A\tLastKnownElr: N/A"
             )
     return "".join(f"{line}\n" for line in lines)
 
 
-def describe_values(described: Described, filters: Filters) -> list[dict[str, Any]]:
+def describe_values(
+    described: Described, filters: Filters, moving: Moving = NOTHING_MOVES
+) -> list[dict[str, Any]]:
     """The same as data, for JSON; topics without a partition to show are left out of a filter."""
     values = []
     for topic, configs in described:
-        partitions = filters.of(topic, configs)
+        partitions = filters.of(topic, configs, moving)
         if any(filters) and not partitions:
             continue
         values.append(
@@ -96,7 +116,7 @@ def describe_values(described: Described, filters: Filters) -> list[dict[str, An
                 "topic": topic.name,
                 "topic_id": topic_id_text(topic.topic_id),
                 "internal": topic.is_internal,
-                "replication_factor": replication_factor(topic),
+                "replication_factor": replication_factor(topic, moving),
                 "configs": own_configs(configs),
                 "partitions": [
                     {
@@ -105,12 +125,31 @@ def describe_values(described: Described, filters: Filters) -> list[dict[str, An
                         "leader_epoch": partition.leader_epoch,
                         "replicas": list(partition.replicas),
                         "isr": list(partition.isr),
+                        **_move_values(moving.get(TopicPartition(topic.name, partition.partition))),
                     }
                     for partition in partitions
                 ],
             }
         )
     return values
+
+
+def _replica_count(topic: TopicDescription, partition: PartitionView, moving: Moving) -> int:
+    """Without those that are still to come."""
+    move = moving.get(TopicPartition(topic.name, partition.partition))
+    return len(partition.replicas) if move is None else len(move.replicas) - len(move.adding)
+
+
+def _move_text(move: Reassignment | None) -> str:
+    if move is None:
+        return ""
+    return f"Adding Replicas: {_ids(move.adding)}\tRemoving Replicas: {_ids(move.removing)}\t"
+
+
+def _move_values(move: Reassignment | None) -> dict[str, list[int]]:
+    if move is None:
+        return {}
+    return {"adding_replicas": list(move.adding), "removing_replicas": list(move.removing)}
 
 
 def _ids(brokers: Iterable[int]) -> str:

@@ -8,8 +8,10 @@ from rich.text import Text
 
 from barnabas.cli.config_text import heading, synonym_text
 from barnabas.cli.describe import (
+    NOTHING_MOVES,
     Described,
     Filters,
+    Moving,
     own_configs,
     replication_factor,
     topic_id_text,
@@ -18,12 +20,17 @@ from barnabas.client.configs import ConfigEntry, ConfigResource
 from barnabas.client.view import PartitionView
 
 
-def show_topics(described: Described, filters: Filters, console: Console | None = None) -> None:
+def show_topics(
+    described: Described,
+    filters: Filters,
+    console: Console | None = None,
+    moving: Moving = NOTHING_MOVES,
+) -> None:
     """A table per topic; what is wrong with a partition stands out."""
     console = console or Console(highlight=False)
     shown = 0
     for topic, configs in described:
-        partitions = filters.of(topic, configs)
+        partitions = filters.of(topic, configs, moving)
         if not partitions:
             continue
         shown += 1
@@ -31,7 +38,7 @@ def show_topics(described: Described, filters: Filters, console: Console | None 
             console.print()
         heading = Text(topic.name, style="bold")
         count = len(topic.partitions)
-        replicas = replication_factor(topic)
+        replicas = replication_factor(topic, moving)
         heading.append(
             f"  {count} partition{'s' * (count != 1)}, "
             f"{replicas} replica{'s' * (replicas != 1)}, id {topic_id_text(topic.topic_id)}",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 
 import click
 
 from barnabas.cli.complaint import warn
-from barnabas.cli.describe import Filters, describe_text, describe_values
+from barnabas.cli.describe import (
+    NOTHING_MOVES,
+    Filters,
+    Moving,
+    describe_text,
+    describe_values,
+)
 from barnabas.cli.options import (
     as_json,
     bootstrap_server,
@@ -19,7 +26,15 @@ from barnabas.cli.options import (
 )
 from barnabas.client.admin import TOPIC, Admin, ConfigEntry, ConfigResource, NewTopic
 from barnabas.client.admin import TopicDescription as Description
-from barnabas.errors import TopicAlreadyExists, UnknownTopicOrPartition
+from barnabas.client.errors import Unreachable
+from barnabas.errors import (
+    ClusterAuthorizationFailed,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+
+_CONTROLLER_TIMEOUT_S = 2.0
 
 
 @click.group()
@@ -166,16 +181,16 @@ def describe(
     name = topic_argument or topic_option
     if name is not None:
         name = one_topic(topic_argument, topic_option)
-    described = run_client(_describe(servers, name, exclude_internal))
+    described, moving = run_client(_describe(servers, name, exclude_internal))
     wanted = Filters(**filters)
     if as_json:
-        click.echo(json.dumps(describe_values(described, wanted), indent=2))
+        click.echo(json.dumps(describe_values(described, wanted, moving), indent=2))
     elif sys.stdout.isatty():
         from barnabas.cli.tables import show_topics
 
-        show_topics(described, wanted)
+        show_topics(described, wanted, moving=moving)
     else:
-        click.echo(describe_text(described, wanted), nl=False)
+        click.echo(describe_text(described, wanted, moving), nl=False)
 
 
 @topics.command()
@@ -275,13 +290,24 @@ def delete(
 
 async def _describe(
     servers: str, name: str | None, exclude_internal: bool
-) -> list[tuple[Description, list[ConfigEntry]]]:
+) -> tuple[list[tuple[Description, list[ConfigEntry]]], Moving]:
     async with Admin(servers) as admin:
         found = await admin.describe_topics(None if name is None else [name])
         kept = [topic for topic in found if not (exclude_internal and topic.is_internal)]
         resources = [ConfigResource(TOPIC, topic.name) for topic in kept]
         configs = await admin.describe_configs(resources)
-        return [(topic, configs[ConfigResource(TOPIC, topic.name)]) for topic in kept]
+        described = [(topic, configs[ConfigResource(TOPIC, topic.name)]) for topic in kept]
+        return described, await _moving(admin)
+
+
+async def _moving(admin: Admin) -> Moving:
+    """Which partitions are on the move. The controller alone knows; where there is none, or it may
+    not say, all the rest must be seen nevertheless."""
+    try:
+        async with asyncio.timeout(_CONTROLLER_TIMEOUT_S):
+            return await admin.list_partition_reassignments()
+    except (TimeoutError, Unreachable, ClusterAuthorizationFailed, UnsupportedVersion):
+        return NOTHING_MOVES
 
 
 def _assignment(text: str) -> dict[int, list[int]]:

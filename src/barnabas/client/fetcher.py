@@ -5,8 +5,8 @@ buffered; while the user works on one chunk the next one is fetched. Fetch sessi
 (session id 0, epoch -1): every request says all it wants.
 
 With `client.rack` a leader may name a follower to read from instead (KIP-392). That is believed for
-`metadata.max.age.ms`, and until the follower has any difficulty: then the leader is asked again. One
-that cannot be reached would be named again and again: for a while nobody hears of the rack then.
+`metadata.max.age.ms`, and until the follower has any difficulty: then the leader is asked again.
+It would name one that cannot be reached again and again: for a while it does not hear of the rack.
 """
 
 from __future__ import annotations
@@ -167,11 +167,14 @@ class Fetcher:
 
     def _prefer(self, state: AssignedPartition, broker_id: int) -> None:
         """The leader has named a follower."""
+        now_ms = self._clock.now_ms()
+        if now_ms < self._leaders_only_until_ms:
+            return  # one has failed since this was asked
         if broker_id not in self._cluster.metadata.view.nodes:
             self._cluster.metadata.request_refresh()
             self._pause(state)  # asked at once, the leader would say so once more
             return
-        until_ms = self._clock.now_ms() + self._cluster.config.metadata_max_age_ms
+        until_ms = now_ms + self._cluster.config.metadata_max_age_ms
         self._preferred[state.topic_partition] = _Preferred(broker_id, until_ms)
 
     # ---- one request ----

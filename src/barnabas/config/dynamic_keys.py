@@ -85,12 +85,15 @@ _THROTTLES = (
      "Bytes per second at which leaders serve the throttled replicas of other brokers."),
     ("follower.replication.throttled.rate", "long", LONG_MAX, "[0,...]",
      "Bytes per second at which throttled replicas follow."),
+)  # fmt: skip
+
+_MOVES = (
     ("replica.alter.log.dirs.io.max.bytes.per.second", "long", LONG_MAX, "[0,...]",
      "Bytes per second at which replicas move between log directories."),
 )  # fmt: skip
 
 THROTTLES: Final[Mapping[str, ConfigKey]] = MappingProxyType(
-    table(_THROTTLES, "a broker of this version runs alone")
+    {**table(_THROTTLES), **table(_MOVES, "replicas do not move between log directories")}
 )
 """Never in a properties file: reassignments set them and take them back (KIP-73)."""
 

@@ -152,9 +152,6 @@ _NETWORK = (
     ("controller.quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
     ("quota.window.num", "int", 11, "[1,...]", "Windows over which clients are measured."),
     ("quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
-    ("replication.quota.window.num", "int", 11, "[1,...]",
-     "Windows over which replication is measured."),
-    ("replication.quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
     ("telemetry.max.bytes", "int", 1048576, "[1,...]", "Largest report of a client's metrics."),
 )  # fmt: skip
 

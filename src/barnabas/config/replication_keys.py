@@ -33,6 +33,9 @@ _ROWS = (
      "How a consumer with client.rack is sent to a replica near to it; unset: everybody reads from "
      "the leader."),
     ("replica.socket.timeout.ms", "int", 30000, "", "Time for a follower's request."),
+    ("replication.quota.window.num", "int", 11, "[1,...]",
+     "Windows over which the rate of throttled replication is measured."),
+    ("replication.quota.window.size.seconds", "int", 1, "[1,...]", "Length of such a window."),
     ("unclean.leader.election.enable", "boolean", False, "",
      "Whether a replica that lags may lead when none in sync is left; that loses records."),
     ("security.inter.broker.protocol", "string", "PLAINTEXT",

@@ -122,14 +122,10 @@ _ROWS: tuple[tuple[str, str, bool | int | float | str | None, str, str, tuple[st
      ("unclean.leader.election.enable",)),
 )  # fmt: skip
 
-_ALONE = "a broker of this version runs alone"
 _NOT_TIERED = "there is no tiered storage"
 _ONE_FORMAT = "only magic 2 is written, and nothing is converted"
 
 _INERT: Mapping[str, str] = {
-    "follower.replication.throttled.replicas": _ALONE,
-    "leader.replication.throttled.replicas": _ALONE,
-    "unclean.leader.election.enable": _ALONE,
     "local.retention.bytes": _NOT_TIERED,
     "local.retention.ms": _NOT_TIERED,
     "remote.log.copy.disable": _NOT_TIERED,

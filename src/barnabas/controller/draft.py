@@ -159,7 +159,14 @@ class Draft:
             {number: each.removing for number, each in partitions.items() if each.removing},
         )
         version = self._office.topic_versions.get(name, store.ANY_VERSION)
-        written = store.Set(layout.topic_path(name), layout.encode_topic_node(node), version)
+        path = layout.topic_path(name)
+        written = store.Set(path, layout.encode_topic_node(node), version)
+        # Once in a decision, as it is at last: a second one would not find the version it names.
+        self._operations = [
+            each
+            for each in self._operations
+            if not (isinstance(each, store.Set) and each.path == path)
+        ]
         self._operations.insert(0 if first else len(self._operations), written)
 
     def lead(self, name: TopicPartition, *, unclean: bool = False) -> bool:

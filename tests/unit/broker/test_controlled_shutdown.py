@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from barnabas import Cluster
 from barnabas.broker.server import Server
 from barnabas.cluster import layout
-from barnabas.cluster.store import Delete
+from barnabas.cluster.store import Delete, MetadataStore, SessionState
 from barnabas.controller.topics import NewTopic
 
 
@@ -94,3 +96,48 @@ def test_it_asks_again_when_there_is_no_controller_at_the_moment(cluster: Cluste
     cluster._running().run(remove())
     cluster.stop_broker(3)
     until_led(cluster.server(2), [2])
+
+
+def test_the_last_one_waits_for_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """RE-13: while it waits to ask again, the last broker that could take over goes, too."""
+    caplog.set_level("INFO")
+    with Cluster(3, config={"controlled.shutdown.retry.backoff.ms": "60000"}) as cluster:
+        make(cluster, NewTopic("t", assignment={0: [3, 2]}))
+        cluster.stop_broker(2)
+        began_at = time.monotonic()
+        stopping = threading.Thread(target=cluster.stop_broker, args=[3])
+        stopping.start()
+        while "this broker still leads 1 partitions" not in caplog.text:
+            assert time.monotonic() - began_at < 10
+            time.sleep(0.01)
+        cluster.stop_broker(1)
+        stopping.join(10)
+        assert not stopping.is_alive()
+    assert "no other broker is left that could lead anything" in caplog.text
+
+
+class CutOff:
+    """A metadata store that does not answer at the moment."""
+
+    session_state = SessionState.SUSPENDED
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def test_nobody_is_asked_who_could_not_write_it(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the metadata store nobody can be elected: it stops all the same, and soon."""
+    make(cluster, NewTopic("t", assignment={0: [3, 2]}))
+    node = cluster.server(3).node
+    store = node.store
+    node.store = CutOff(store)
+    began_at = time.monotonic()
+    cluster.stop_broker(3)
+    assert time.monotonic() - began_at < 5
+    assert caplog.text.count("the metadata store does not answer") == 3
+    assert "stops all the same, after 3 attempts" in caplog.text

@@ -15,7 +15,9 @@ from barnabas.client.admin import (
     ConfigEntry,
     TopicDescription,
 )
+from barnabas.client.partition_admin import Reassignment
 from barnabas.client.view import PartitionView
+from barnabas.types import TopicPartition
 
 TOPIC_ID = bytes(range(16))
 
@@ -116,3 +118,29 @@ def test_a_terminal_gets_a_table() -> None:
     assert "test  1 partition, 1 replica," in text
     show_topics([(ONE, DEFAULTS)], Filters(unavailable=True), console)
     assert output.getvalue().endswith("No such partition.\n")
+
+
+def test_without_a_leader_a_partition_is_below_any_minimum() -> None:
+    """TP-4: as Kafka counts, whatever its ISR still names."""
+    lost = TopicDescription("t", TOPIC_ID, False, (PartitionView(0, -1, 4, (1, 2), (1, 2), ()),))
+    assert Filters(under_min_isr=True).of(lost, OWN) == [*lost.partitions]
+    assert Filters(at_min_isr=True).of(lost, OWN) == [*lost.partitions]
+
+
+def test_what_is_on_the_move_counts_with_the_replicas_that_it_had() -> None:
+    """TP-4, RE-13"""
+    moved = TopicDescription("t", TOPIC_ID, False, (PartitionView(0, 1, 4, (3, 2, 1), (1, 2), ()),))
+    moving = {TopicPartition("t", 0): Reassignment((3, 2, 1), (3,), (1,))}
+    under = Filters(under_replicated=True)
+    assert under.of(moved, OWN) == [*moved.partitions]
+    assert under.of(moved, OWN, moving) == []
+    topic, partition = describe_text([(moved, OWN)], Filters(), moving).splitlines()
+    assert "\tReplicationFactor: 2\t" in topic
+    assert partition == (
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 3,2,1\tIsr: 1,2\tAdding Replicas: 3\t"
+        "Removing Replicas: 1\tElr: N/A\tLastKnownElr: N/A"
+    )
+    (values,) = describe_values([(moved, OWN)], Filters(), moving)
+    assert values["replication_factor"] == 2
+    assert values["partitions"][0]["adding_replicas"] == [3]
+    assert values["partitions"][0]["removing_replicas"] == [1]

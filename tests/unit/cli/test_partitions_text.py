@@ -78,10 +78,11 @@ def test_a_table_with_the_news_below_the_newest_first() -> None:
 
 
 def test_where_there_is_no_room_what_is_not_well_is_shown() -> None:
-    lines = shown([ROW, *WELL, NOBODY], [CHANGE] * 20, 24)
+    last = NOBODY._replace(name=TopicPartition("zz", 1))
+    lines = shown([ROW, *WELL, last], [CHANGE] * 20, 24)
     assert len(lines) <= 24
     assert any(line.startswith("t-0 ") for line in lines)
-    assert any(line.startswith("u-1 ") for line in lines)
+    assert any(line.startswith("zz-1 ") for line in lines)
     (rest,) = [line for line in lines if line.startswith("and ")]
     well = sum(line.startswith("well-") for line in lines)
     assert well > 0

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from barnabas.cluster import layout
+from barnabas.cluster.control import IsrMember
 from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.cluster.store import ANY_VERSION, Set
 from barnabas.controller.controller import Decision, LogEnd
@@ -81,6 +82,22 @@ def test_it_ends_when_all_targets_are_in_sync() -> None:
     assert stage.stopped(1) == [(T0, True)]
     assert stage.told(1) == {}
     assert stage.told(2) == stage.told(3) == {T0: stage[T0]}
+
+
+def test_two_that_end_at_once_write_their_topic_once() -> None:
+    """A second write in the same commit would not find the version that it names."""
+    stage = Stage(topic("t", led(1, 2), led(1, 2)), live=FIVE)
+    other = TopicPartition("t", 1)
+    decision, _ = stage.controller.reassign({T0: (1, 3), other: (1, 4)})
+    stage.carry_out(decision)
+    proposals = [
+        stage.proposal(*(IsrMember(each, stage.live[each].epoch) for each in isr), name=name)
+        for name, isr in ((T0, (1, 2, 3)), (other, (1, 2, 4)))
+    ]
+    decision, _ = stage.controller.isr_proposed(1, stage.live[1].epoch, proposals)
+    stage.carry_out(decision)
+    (node,) = _topic_nodes(stage.decision)
+    assert node == layout.TopicNode(node.topic_id, {0: (1, 3), 1: (1, 4)})
 
 
 def test_a_leader_that_stays_keeps_leading() -> None:

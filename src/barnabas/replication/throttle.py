@@ -1,0 +1,83 @@
+"""The rate at which replicas are copied that are throttled (KIP-73, RE-13). Pure.
+
+Measured as Kafka measures it: bytes by windows of a second, eleven of them at most, over the time
+since the oldest began. So a pause can be made up for within eleven seconds, and what was copied too
+fast is waited for. The rate bounds what begins: the last partition of an answer may go beyond it,
+and the next ones wait. Below what one partition's fetch brings in eleven seconds it is not kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+NO_LIMIT = 2**63 - 1
+_MOST_LISTS = 1_000  # kept, before they are read anew
+
+Window = tuple[int, int]  # when it began, in ms, and its bytes
+
+
+class Throttle:
+    """One direction of a broker: what it leads, or what it follows."""
+
+    __slots__ = ("_broker_id", "_lists", "_windows", "bytes_per_s", "window_count", "window_ms")
+
+    def __init__(self, broker_id: int) -> None:
+        self._broker_id = broker_id
+        self.bytes_per_s = NO_LIMIT
+        self.window_count = 11
+        self.window_ms = 1_000
+        self._windows: deque[Window] = deque()  # the oldest first
+        self._lists: dict[str, frozenset[int]] = {}
+
+    def covers(self, listed: str, partition: int) -> bool:
+        """Whether a topic's list of throttled replicas has this broker's one of the partition.
+
+        `listed`: `partition:broker,partition:broker,...`, or `*` for all of them.
+        """
+        if listed == "*":
+            return True
+        own = self._lists.get(listed)
+        if own is None:
+            if len(self._lists) >= _MOST_LISTS:
+                self._lists.clear()
+            own = self._lists[listed] = self._own(listed)
+        return partition in own
+
+    def _own(self, listed: str) -> frozenset[int]:
+        pairs = (entry.split(":") for entry in listed.split(",") if entry)
+        return frozenset(int(index) for index, broker in pairs if int(broker) == self._broker_id)
+
+    def record(self, size_bytes: int, now_ms: int) -> None:
+        """So much was copied of replicas that are throttled."""
+        self._forget(now_ms)
+        windows = self._windows
+        if windows and now_ms - windows[-1][0] < self.window_ms:
+            began_ms, before_bytes = windows.pop()
+            windows.append((began_ms, before_bytes + size_bytes))
+        else:
+            windows.append((now_ms, size_bytes))
+
+    def wait_ms(self, now_ms: int, more_bytes: int = 0) -> int:
+        """0 if more may be copied; else for how long none may, at least.
+
+        `more_bytes`: what is being copied, and not recorded yet.
+        """
+        if self.bytes_per_s == NO_LIMIT:
+            return 0
+        self._forget(now_ms)
+        began_ms = self._windows[0][0] if self._windows else now_ms
+        total_bytes = more_bytes + sum(size_bytes for _, size_bytes in self._windows)
+        passed_ms = now_ms - began_ms
+        if total_bytes * 1_000 <= self.bytes_per_s * max(passed_ms, self.window_ms):
+            return 0
+        # The oldest window goes in time, and its bytes with it.
+        left_ms = self.window_count * self.window_ms - passed_ms
+        if not self.bytes_per_s:
+            return left_ms
+        return min(left_ms, -(-total_bytes * 1_000 // self.bytes_per_s) - passed_ms)
+
+    def _forget(self, now_ms: int) -> None:
+        windows = self._windows
+        keep_ms = self.window_count * self.window_ms
+        while windows and now_ms - windows[0][0] >= keep_ms:
+            windows.popleft()

@@ -1,0 +1,124 @@
+"""A partition moves to another broker no faster than it may (RE-13, KIP-73), told by a client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import barnabas
+from barnabas.client import SyncAdmin, SyncProducer
+from barnabas.types import TopicPartition
+from tests.conformance import confluent_client
+from tests.conformance.clients import Change, Resource
+from tests.integration.broker_process import wait_until
+
+CONFIG = {
+    "replica.fetch.max.bytes": "100000",
+    "replica.fetch.wait.max.ms": "100",
+    "offsets.topic.num.partitions": "1",
+}
+RATE = 400_000
+COUNT = 120  # records of 10 kB
+"""At that rate three seconds, of which the first comes at once."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[barnabas.Cluster]:
+    with barnabas.Cluster(brokers=3, config=CONFIG) as cluster:
+        yield cluster
+
+
+def change(servers: str, resource: Resource, **settings: str) -> None:
+    changes = [Change("SET", name.replace("_", "."), text) for name, text in settings.items()]
+    confluent_client.change_configs(servers, resource, changes)
+
+
+def move(cluster: barnabas.Cluster, topic: str, *replicas: int) -> None:
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
+        admin.alter_partition_reassignments({TopicPartition(topic, 0): replicas})
+
+
+def is_moved(cluster: barnabas.Cluster, topic: str, *replicas: int) -> bool:
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
+        if admin.list_partition_reassignments():
+            return False
+    [partition] = confluent_client.describe_topic(cluster.bootstrap_servers, topic)
+    return sorted(partition.isr) == sorted(partition.replicas) == sorted(replicas)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["leader", "follower", None])
+def test_re_13_a_move_keeps_to_its_rate(cluster: barnabas.Cluster, side: str | None) -> None:
+    """And producing with acks=all goes on at its own: those in sync are not held up."""
+    servers = cluster.bootstrap_servers
+    confluent_client.create_topic(servers, "moves", 1, {}, replicas=2)
+    [before] = confluent_client.describe_topic(servers, "moves")
+    [comes] = {1, 2, 3} - set(before.replicas)
+    with SyncProducer(servers, acks=-1) as producer:
+        for _ in range(COUNT):
+            producer.send("moves", b"x" * 10_000, partition=0)
+        producer.flush()
+        if side is not None:
+            listed = f"0:{before.leader}" if side == "leader" else f"0:{comes}"
+            topic_setting = {f"{side}_replication_throttled_replicas": listed}
+            change(servers, Resource("topic", "moves"), **topic_setting)
+            for broker_id in cluster.broker_ids:
+                broker_setting = {f"{side}_replication_throttled_rate": str(RATE)}
+                change(servers, Resource("broker", str(broker_id)), **broker_setting)
+        began = time.monotonic()
+        move(cluster, "moves", *before.replicas, comes)
+        slowest = 0.0
+        while time.monotonic() - began < 1:
+            at = time.monotonic()
+            producer.send("moves", b"x", partition=0).result()
+            slowest = max(slowest, time.monotonic() - at)
+        assert slowest < 1
+        if side is not None:
+            assert not is_moved(cluster, "moves", *before.replicas, comes)
+    wait_until(lambda: is_moved(cluster, "moves", *before.replicas, comes), 30)
+    seconds = time.monotonic() - began
+    print(f"moved in {seconds:.1f} s, throttled at {side}")
+    if side is None:
+        assert seconds < 5
+    else:
+        assert 1.8 < seconds < 10
+
+
+@pytest.mark.slow
+def test_re_13_a_throttle_is_taken_back_under_way(cluster: barnabas.Cluster) -> None:
+    servers = cluster.bootstrap_servers
+    confluent_client.create_topic(servers, "freed", 1, {}, replicas=2)
+    [before] = confluent_client.describe_topic(servers, "freed")
+    [comes] = {1, 2, 3} - set(before.replicas)
+    with SyncProducer(servers, acks=-1) as producer:
+        for _ in range(COUNT):
+            producer.send("freed", b"x" * 10_000, partition=0)
+    change(servers, Resource("topic", "freed"), leader_replication_throttled_replicas="*")
+    everybody = [Resource("broker", str(broker_id)) for broker_id in cluster.broker_ids]
+    for each in everybody:
+        change(servers, each, leader_replication_throttled_rate="1000")
+    move(cluster, "freed", *before.replicas, comes)
+    time.sleep(1)
+    assert not is_moved(cluster, "freed", *before.replicas, comes)
+    for each in everybody:
+        taken_back = [Change("DELETE", "leader.replication.throttled.rate")]
+        confluent_client.change_configs(servers, each, taken_back)
+    wait_until(lambda: is_moved(cluster, "freed", *before.replicas, comes), 3)
+
+
+def test_what_a_topic_sets_counts_for_a_replica_that_comes_later(
+    cluster: barnabas.Cluster,
+) -> None:
+    """TP-5, RE-13: changed after the topic's creation, and no request of the controller says it."""
+    servers = cluster.bootstrap_servers
+    confluent_client.create_topic(servers, "later", 1, {}, replicas=2)
+    [before] = confluent_client.describe_topic(servers, "later")
+    [comes] = {1, 2, 3} - set(before.replicas)
+    change(servers, Resource("topic", "later"), retention_ms="12345")
+    move(cluster, "later", *before.replicas, comes)
+    wait_until(lambda: is_moved(cluster, "later", *before.replicas, comes), 20)
+    for broker_id in cluster.broker_ids:
+        log = cluster.server(broker_id).node.replicas.hosted(("later", 0)).log
+        assert log.config.retention_ms == 12345, f"broker {broker_id}"

@@ -36,13 +36,14 @@ run: $(VENV)/run.stamp
 		$(if $(INPUT),--input '$(INPUT)') $(if $(MASTER),--master '$(MASTER)') \
 		$(if $(filter-out 0,$(SERVICE)),--service)
 
-# What needs neither a port of its own nor a quiet machine runs on all cores, the rest in turn.
+# What starts processes runs on two cores, file by file; all else on as many as there are.
 QUICK := tests/tidy tests/unit tests/property
 PARALLEL := -n auto --maxprocesses 4
+BY_FILE := -n 2 --dist loadfile
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(PARALLEL) $(QUICK)
-	$(BIN)/python -m pytest $(addprefix --ignore ,$(QUICK))
+	$(BIN)/python -m pytest $(BY_FILE) $(addprefix --ignore ,$(QUICK))
 
 check: $(VENV)/dev.stamp
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint quick

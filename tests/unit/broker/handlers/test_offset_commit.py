@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -187,4 +188,5 @@ def test_offsets_survive_a_restart(tmp_path) -> None:  # type: ignore[no-untyped
                 answer = client.call(OFFSET_FETCH, 5, request)
                 if answer.error_code == 0:
                     break
+                time.sleep(0.02)  # its partition is still being loaded
             assert [told.committed_offset for told in answer.topics[0].partitions] == [n, 2 * n]

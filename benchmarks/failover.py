@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -40,60 +41,77 @@ def main() -> None:
 
 def measure(partitions: int) -> list[Figure]:
     """Killed, then stopped in order, each in a cluster of its own."""
-    killed = _measure(partitions, lambda cluster: cluster.brokers[1].kill())
-    stopped = _measure(partitions, lambda cluster: cluster.brokers[1].stop())
+    killed = _measure(partitions, 3, signal.SIGKILL)
+    controller = _measure(partitions, 1, signal.SIGKILL)
+    stopped = _measure(partitions, 3, signal.SIGTERM)
     return [
-        Figure("killed: first record after the znode", "s", killed[0], 1.0),
-        Figure("killed: a record in every partition", "s", killed[1]),
-        Figure("stopped in order: no leader is left there", "s", stopped[2], 3.0),
-        Figure("stopped in order: longest wait for a record", "s", stopped[3]),
+        Figure("killed: first record after the znode", "s", killed.first_record, 1.0),
+        Figure("killed: a record in every partition", "s", killed.every_partition),
+        Figure("controller killed: first record after the znode", "s", controller.first_record),
+        Figure("controller killed: a record in every partition", "s", controller.every_partition),
+        Figure("stopped in order: no leader is left there", "s", stopped.moved, 3.0),
+        Figure("stopped in order: longest wait for a record", "s", stopped.longest_wait),
     ]
 
 
-def _measure(
-    partitions: int, end: Callable[[ClusterProcess], object]
-) -> tuple[float, float, float, float]:
+class _Times(NamedTuple):
+    """Seconds: the first two after the znode has gone, the third after the signal."""
+
+    first_record: float
+    every_partition: float
+    moved: float
+    longest_wait: float
+
+
+def _measure(partitions: int, leader: int, how: signal.Signals) -> _Times:
+    """Broker 1 is started first, so it is the controller as well."""
     with (
         tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory,
         cluster_process(Path(directory), 3, "min.insync.replicas=2") as cluster,
     ):
-        _create(cluster, partitions)
-        gone = _Gone(cluster)
+        _create(cluster, partitions, leader)
+        gone = _Gone(cluster, leader)
         load = _Load(cluster.bootstrap_servers, partitions)
         wait_until(load.is_everywhere, _PATIENCE_SECONDS)
+        process = cluster.brokers[leader].process
+        assert process is not None
         began = time.perf_counter()
-        end(cluster)
+        process.send_signal(how)
+        wait_until(lambda: _leads_nothing(cluster, leader), _PATIENCE_SECONDS)
+        moved = time.perf_counter() - began
         wait_until(lambda: gone.at > 0, _PATIENCE_SECONDS)
         wait_until(lambda: load.is_everywhere_since(gone.at), _PATIENCE_SECONDS)
         ended = time.perf_counter()
-        wait_until(lambda: _leads_nothing(cluster), _PATIENCE_SECONDS)
         load.stop()
         gone.client.stop()
         after = sorted(load.first_since(gone.at))
-        return after[0] - gone.at, after[-1] - gone.at, gone.at - began, load.longest(began, ended)
+        longest = load.longest(began, ended)
+        return _Times(after[0] - gone.at, after[-1] - gone.at, moved, longest)
 
 
-def _create(cluster: ClusterProcess, partitions: int) -> None:
+def _create(cluster: ClusterProcess, partitions: int, leader: int) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    placed = [[1, 2, 3] if number % 2 else [1, 3, 2] for number in range(partitions)]
+    one, other = (broker_id for broker_id in cluster.brokers if broker_id != leader)
+    orders = [leader, one, other], [leader, other, one]
+    placed = [orders[number % 2] for number in range(partitions)]
     topic = NewTopic(TOPIC, partitions, replica_assignment=placed)
     admin.create_topics([topic])[TOPIC].result(_PATIENCE_SECONDS)
 
 
-def _leads_nothing(cluster: ClusterProcess) -> bool:
+def _leads_nothing(cluster: ClusterProcess, leader: int) -> bool:
     admin = AdminClient({"bootstrap.servers": cluster.brokers[2].bootstrap_servers})
     found = admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions.values()
-    return all(each.leader in (2, 3) for each in found)
+    return all(each.leader not in (-1, leader) for each in found)
 
 
 class _Gone:
-    """When ZooKeeper has dropped broker 1; 0.0 before."""
+    """When ZooKeeper has dropped a broker; 0.0 before."""
 
-    def __init__(self, cluster: ClusterProcess) -> None:
+    def __init__(self, cluster: ClusterProcess, broker_id: int) -> None:
         self.at = 0.0
         self.client = KazooClient(cluster.zookeeper.connect)
         self.client.start()
-        assert self.client.exists("/brokers/ids/1", watch=self._changed)
+        assert self.client.exists(f"/brokers/ids/{broker_id}", watch=self._changed)
 
     def _changed(self, _event: object) -> None:
         self.at = time.perf_counter()

@@ -122,7 +122,8 @@ async def _run_heartbeats(pid: int, port: int, members: int) -> tuple[float, flo
     await asyncio.sleep(HEARTBEAT_SECONDS)
     took_ms.clear()
     before, began = cpu_seconds(pid), time.monotonic()
-    await asyncio.sleep(min(_MEASURED_SECONDS, members / 100))
+    # At least for as long as it takes until each has sent one.
+    await asyncio.sleep(max(HEARTBEAT_SECONDS, min(_MEASURED_SECONDS, members / 100)))
     cores = (cpu_seconds(pid) - before) / (time.monotonic() - began)
     for task in beating:
         task.cancel()

@@ -28,24 +28,22 @@ from barnabas.broker.internal_topics import InternalTopics
 from barnabas.broker.listeners import (
     Listener,
     advertised_endpoints,
-    bind,
     configured_listeners,
     socket_options,
 )
+from barnabas.broker.machine import Machine, this_machine
 from barnabas.broker.neighbours import Neighbours
 from barnabas.broker.peers import Peers
 from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.registration import ensure_base
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
-from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.net.memory import MemoryPool
 from barnabas.replication.fetch_session import FetchSessions
-from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 
@@ -55,7 +53,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MAX_SESSION_ID = 2**31 - 1
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux has it
 
 
 class Server:
@@ -64,15 +61,15 @@ class Server:
     def __init__(
         self,
         config: BrokerConfig,
-        clock: Clock | None = None,
-        random: Random | None = None,
+        machine: Machine | None = None,
         store: MetadataStore | None = None,
     ) -> None:
         """`store`: what this broker shares with others; closed when the broker stops. Else it is
         the ZooKeeper of the configuration, or a store of its own where that names none."""
         self.config = config
-        self.clock = clock or SystemClock()
-        self.random = random or SystemRandom()
+        self._machine = machine or this_machine()
+        self.clock = self._machine.clock
+        self.random = self._machine.random
         self.broker_id = config.int("broker.id")
         self.log_dirs = [Path(path) for path in config.log_directories()]
         self.listeners: list[Listener] = []  # as bound, with their real ports
@@ -127,7 +124,8 @@ class Server:
 
     def _bind(self) -> None:
         for listener in configured_listeners(self.config):
-            for sock in bind(listener, self.config.int("socket.listen.backlog.size")):
+            backlog = self.config.int("socket.listen.backlog.size")
+            for sock in self._machine.bind(listener, backlog):
                 for option, size in socket_options(self.config):
                     sock.setsockopt(socket.SOL_SOCKET, option, size)
                 self._sockets.append(sock)
@@ -149,7 +147,7 @@ class Server:
 
     def _open_logs(self) -> None:
         self._logs = LogStore(
-            OsFiles(), self.broker_id, self.config.int("producer.id.expiration.ms")
+            self._machine.files, self.broker_id, self.config.int("producer.id.expiration.ms")
         )
         # With the broker's own settings, until LeaderAndIsr tells a topic's.
         self._logs.begin(self.log_dirs, self.config.log_config(), self.clock.now_ms())
@@ -234,17 +232,17 @@ class Server:
         if not self._has_peers:
             return False
         assert self._replicas is not None
-        if not logs.begins_whole(_boot_id()):
+        if not logs.begins_whole(self._machine.boot_id()):
             self._replicas.unplaced = set(await controller.hosted())
         if not self._replicas.unplaced:
-            logs.loss_is_known(_boot_id())
+            logs.loss_is_known(self._machine.boot_id())
             return False
         self._replicas.on_all_placed = self._loss_is_known
         return True
 
     def _loss_is_known(self) -> None:
         assert self._logs is not None and self._controller is not None
-        self._logs.loss_is_known(_boot_id())
+        self._logs.loss_is_known(self._machine.boot_id())
         self._tell(self._controller.is_whole())
 
     def _tell(self, work: Coroutine[Any, Any, None]) -> None:
@@ -287,7 +285,7 @@ class Server:
         )
         self.node.config_listeners.append(self._housekeeping.configure)
         self._housekeeping.start()
-        self._cleaning = Cleaning(self.config, self.clock, self._replicas, OsFiles())
+        self._cleaning = Cleaning(self.config, self.clock, self._replicas, self._machine.files)
         self.node.config_listeners.append(self._cleaning.configure)
         self._cleaning.start()
         for warning in self.config.warnings:
@@ -346,11 +344,3 @@ class Server:
             self._logs.close()
         if self._metadata is not None:
             await self._metadata.close()
-
-
-def _boot_id() -> bytes:
-    """Which boot of the machine this is; empty where nobody can tell."""
-    try:
-        return OsFiles().read(_BOOT_ID)
-    except OSError:
-        return b""

@@ -435,8 +435,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _is_direct(self) -> bool:
         """Whether bytes may go to the socket itself, past the transport."""
+        if not _HAS_SENDFILE:
+            return False
         assert self._transport is not None
-        return _HAS_SENDFILE and self._transport.get_extra_info("sslcontext") is None
+        info = self._transport.get_extra_info
+        return info("sslcontext") is None and info("socket") is not None
 
     def _socket(self) -> socket.socket:
         """A duplicate of the transport's socket: uvloop refuses `add_writer` on its own."""

@@ -12,6 +12,7 @@ import pytest
 from barnabas.broker.config_edit import Change, Operation, increments, replacement
 from barnabas.broker.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.effective_config import Source, topic_configs
+from barnabas.broker.machine import this_machine
 from barnabas.broker.server import Server
 from barnabas.clock import SystemClock
 from barnabas.cluster import layout
@@ -104,7 +105,7 @@ def run(directory: Path, scenario: Callable[[Running], Awaitable[None]], **setti
         config = BrokerConfig(
             {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory), **named}
         )
-        server = Server(config, clock)
+        server = Server(config, this_machine()._replace(clock=clock))
         await server.start()
         try:
             await scenario(Running(server, clock))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.broker.server import Server
-from barnabas.clock import SystemClock
 from barnabas.config import BrokerConfig
 from barnabas.errors import CoordinatorLoadInProgress
 from barnabas.protocol.api import (
@@ -192,7 +191,7 @@ async def running(directory: Path) -> AsyncIterator[Server]:
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "transaction.state.log.num.partitions": "1",
     }
-    server = Server(BrokerConfig(settings), SystemClock())
+    server = Server(BrokerConfig(settings))
     await server.start()
     try:
         yield server

@@ -1,0 +1,41 @@
+"""What ties a broker to the machine that it runs on: the seams of which the simulator has its own.
+
+The metadata store is the fourth and comes by itself, since brokers share it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.listeners import Listener, bind
+from barnabas.clock import Clock, Random, SystemClock, SystemRandom
+from barnabas.storage.files import Files, OsFiles
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux has it
+
+
+class Machine(NamedTuple):
+    """A broker's machine. Connections are made through the event loop that the broker runs on."""
+
+    clock: Clock
+    random: Random
+    files: Files
+    bind: Callable[[Listener, int], list[socket.socket]]
+    """Listening sockets for (listener, backlog): see `listeners.bind`."""
+    boot_id: Callable[[], bytes]
+    """Which boot of the machine this is; empty where nobody can tell."""
+
+
+def this_machine() -> Machine:
+    """The one that this process runs on."""
+    return Machine(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
+
+
+def _boot_id() -> bytes:
+    try:
+        return OsFiles().read(_BOOT_ID)
+    except OSError:
+        return b""

@@ -96,7 +96,7 @@ class Accumulator:
         for queue in self._active.values():
             first = queue.waiting[0]
             due_ms = first.created_ms + self._config.delivery_timeout_ms
-            if not queue.settling and len(queue.in_flight) < self._most_in_flight:
+            if not queue.settling and len(queue.in_flight) < self._most_of(queue):
                 leave_ms = max(queue.not_before_ms, self._leaves_at_ms(queue, first))
                 if leave_ms <= now_ms:
                     queues.append(queue)
@@ -104,6 +104,11 @@ class Accumulator:
                     due_ms = min(due_ms, leave_ms)
             next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
         return Ready(queues, next_ms)
+
+    def _most_of(self, queue: PartitionQueue) -> int:
+        """How many of its batches may be in flight."""
+        is_first = self._config.enable_idempotence and not queue.is_known
+        return 1 if is_first else self._most_in_flight
 
     def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
         full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size

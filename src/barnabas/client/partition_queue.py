@@ -4,6 +4,8 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
 
 - A batch gets its sequence when it is first taken, and sequences are taken in order.
 - At most five batches are in flight, which is what a broker remembers of a producer.
+- The first batch of an identity travels alone: of a producer that it does not know a broker takes
+  any first sequence, so one behind a refused batch would be stored under a sequence that moves up.
 - After any failure nothing more is taken until every batch in flight has its answer ("settling");
   then the failed ones go again first, in their order and with their bytes. So a later batch never
   overtakes an earlier one that is sent again.
@@ -24,6 +26,7 @@ _SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 behind the largest int32
 class PartitionQueue:
     __slots__ = (
         "in_flight",
+        "is_known",
         "next_sequence",
         "not_before_ms",
         "settling",
@@ -35,6 +38,7 @@ class PartitionQueue:
         self.topic_partition = topic_partition
         self.waiting: deque[ProducerBatch] = deque()  # oldest first; only the last one is open
         self.in_flight: list[ProducerBatch] = []  # oldest first
+        self.is_known = False  # the leader has something of this identity
         self.next_sequence = 0
         self.not_before_ms = 0
         self.settling = False
@@ -59,6 +63,7 @@ class PartitionQueue:
         return batch
 
     def acknowledged(self, batch: ProducerBatch) -> None:
+        self.is_known = True
         self._land(batch)
 
     def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
@@ -91,6 +96,7 @@ class PartitionQueue:
     def forget_sequences(self) -> None:
         """Begin at 0 again, under a new producer id; nothing may be in flight."""
         assert not self.in_flight, "sequences of batches in flight cannot change"
+        self.is_known = False
         self.next_sequence = 0
         for batch in self.waiting:
             batch.base_sequence = -1

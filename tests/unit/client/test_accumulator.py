@@ -48,13 +48,21 @@ def take(accumulator: Accumulator, now_ms: int = 0) -> ProducerBatch:
     return accumulator.take(queue)
 
 
+def known(**options: Any) -> Accumulator:
+    """Whose leader has a batch of it already: of one that it does not know it is sent one alone."""
+    accumulator = identified(**options)
+    append(accumulator, "first")
+    accumulator.acknowledge(take(accumulator), 0, -1)
+    return accumulator
+
+
 def values(batch: ProducerBatch) -> list[str]:
     return [(each.value or b"").decode() for each in iterate_records(batch.encode(9, 0))]
 
 
 def test_linger_zero_sends_at_once_and_what_waits_shares_a_batch() -> None:
     """PR-3: no wait, yet records queued behind requests in flight share a batch."""
-    accumulator = identified()
+    accumulator = known()
     for number in range(5):
         append(accumulator, f"alone-{number}")
         take(accumulator)
@@ -75,7 +83,9 @@ def test_a_long_linger_waits_but_a_full_batch_goes_at_once() -> None:
     append(accumulator, now_ms=2_000)
     assert accumulator.ready(hour_ms).queues == []
     append(accumulator, now_ms=3_000)
-    assert take(accumulator, 3_000).record_count == 3
+    full = take(accumulator, 3_000)
+    assert full.record_count == 3
+    accumulator.acknowledge(full, 0, -1)
     append(accumulator, now_ms=4_000)
     assert accumulator.ready(4_000 + hour_ms - 1).queues == []
     assert take(accumulator, 4_000 + hour_ms).record_count == 1
@@ -114,14 +124,16 @@ def test_sequences_follow_each_other_and_wrap() -> None:
     queue.next_sequence = 2**31 - 2
     append(accumulator)
     append(accumulator)
-    assert take(accumulator).base_sequence == 2**31 - 2
+    first = take(accumulator)
+    assert first.base_sequence == 2**31 - 2
+    accumulator.acknowledge(first, 0, -1)
     append(accumulator)
     assert take(accumulator).base_sequence == 1
 
 
 def test_a_retry_keeps_its_bytes_and_its_place() -> None:
     """PR-5, PR-6: the same sequence again, in front of everything younger."""
-    accumulator = identified()
+    accumulator = known()
     batches = []
     for number in range(3):
         append(accumulator, f"r{number}")
@@ -141,7 +153,7 @@ def test_a_retry_keeps_its_bytes_and_its_place() -> None:
 
 def test_what_follows_a_refused_batch_moves_up() -> None:
     """PR-6: a refused batch leaves no gap in the sequence."""
-    accumulator = identified()
+    accumulator = known()
     append(accumulator, "a")
     refused = take(accumulator)
     append(accumulator, "b")
@@ -151,10 +163,26 @@ def test_what_follows_a_refused_batch_moves_up() -> None:
     accumulator.fail_attempt(following, OutOfOrderSequenceNumber(), 0)
     again = take(accumulator)
     assert again is following
-    assert again.base_sequence == 0
+    assert again.base_sequence == 1
     ((_, header),) = iterate_batches(again.encode(9, 0))
-    assert (header.base_sequence, header.producer_id) == (0, 9)
+    assert (header.base_sequence, header.producer_id) == (1, 9)
     assert verify_crc(again.encode(9, 0), 0, header)
+
+
+def test_the_first_batch_of_an_identity_travels_alone() -> None:
+    """PR-6: one behind it would be taken, even if the first is refused: as a broker does it with
+    any first sequence of a producer that it does not know. What moves up then would be stored under
+    a sequence that the next batch has too, which would be taken for a repetition and be lost."""
+    accumulator = identified()
+    append(accumulator, "first")
+    first = take(accumulator)
+    append(accumulator, "second")
+    assert accumulator.ready(0).queues == []
+    accumulator.acknowledge(first, 0, -1)
+    take(accumulator)
+    append(accumulator, "third")
+    take(accumulator)
+    assert accumulator.in_flight_count == 2
 
 
 def test_a_sequence_that_nobody_knows_needs_another_producer_id() -> None:
@@ -230,7 +258,8 @@ class Leader:
         for sequence, offset in self._seen.get(header.producer_id, []):
             if sequence == header.base_sequence:
                 return offset
-        if header.base_sequence != self._next.get(header.producer_id, 0):
+        # Of a producer that it does not know it takes any first sequence, as Kafka does.
+        if header.base_sequence != self._next.get(header.producer_id, header.base_sequence):
             return OutOfOrderSequenceNumber()
         offset = len(self.log)
         self.log += [(each.value or b"").decode() for each in iterate_records(data)]

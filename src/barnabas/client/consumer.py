@@ -163,6 +163,8 @@ class Consumer:
         names = [TopicPartition(*name) for name in topic_partitions]
         if self._group is not None and self._group.is_subscribed:
             raise ValueError("this consumer is subscribed: unsubscribe() first")
+        if self._group is not None:
+            self._group.reads_alone()
         self._assignment.replace(names)
         self._cluster.metadata.track(topic for topic, _ in names)
 

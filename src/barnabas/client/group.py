@@ -54,6 +54,7 @@ class Group:
         self._commits = commits
         self._on_news = on_news
         self._membership = Membership(cluster, config, coordinators, on_news)
+        self._read_as = self._membership.metadata
         self._subscription: Subscription | None = None
         self._joined_for: tuple[str, ...] = ()
         self._joining: asyncio.Task[list[TopicPartition]] | None = None
@@ -77,7 +78,16 @@ class Group:
         return self._subscription.names if self._subscription is not None else ()
 
     def metadata(self) -> GroupMetadata:
-        return self._membership.metadata
+        """Who this was when it was last given partitions.
+
+        Still so when the group has given it up, and others read these: a transaction of what was
+        read then is to be refused, and who names no generation is not asked for one (KIP-447).
+        """
+        return self._read_as
+
+    def reads_alone(self) -> None:
+        """Partitions are assigned by hand from now on."""
+        self._read_as = self._membership.metadata
 
     async def leave(self, reason: str) -> None:
         """Give everything up and leave the group."""
@@ -175,6 +185,7 @@ class Group:
             self._assignment.replace([])
 
     async def _take(self, assigned: Sequence[TopicPartition]) -> None:
+        self._read_as = self._membership.metadata
         self._assignment.replace(assigned)
         self._cluster.metadata.track(name.topic for name in assigned)
         await _told(self._listener().on_partitions_assigned(list(assigned)))

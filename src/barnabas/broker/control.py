@@ -3,15 +3,18 @@
 LeaderAndIsr, UpdateMetadata and StopReplica come as values: handed over by the controller in this
 process, or decoded from the requests of another broker's. A deposed controller is refused: each
 carries the controller's epoch, and none below the highest that was seen here counts (ZK-3, ZK-5).
+Nor does a StopReplica that is older than what this broker hosts: it may have been sent long ago, on
+a connection that the controller has given up, and the replica have come back since (KIP-570).
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica, UpdateMetadata
-from barnabas.errors import StaleControllerEpoch
+from barnabas.errors import FencedLeaderEpoch, KafkaError, StaleControllerEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Node
     from barnabas.cluster.image import ClusterImage
     from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 
 class Control:
@@ -56,7 +61,24 @@ class Control:
         if isinstance(request, LeaderAndIsr):
             return node.replicas.apply_leader_and_isr(request)
         assert isinstance(request, StopReplica)
-        return node.replicas.apply_stop_replica(request)
+        outdone = [name for name in request.partitions if self._is_outdone(request, name)]
+        if not outdone:
+            return node.replicas.apply_stop_replica(request)
+        _log.warning("%d replicas stay: what is to stop them is out of date", len(outdone))
+        rest = tuple(name for name in request.partitions if name not in outdone)
+        codes = node.replicas.apply_stop_replica(request._replace(partitions=rest))
+        return {**codes, **dict.fromkeys(outdone, FencedLeaderEpoch.code)}
+
+    def _is_outdone(self, request: StopReplica, name: TopicPartition) -> bool:
+        """Whether the replica here is in a newer leader epoch than the one that is meant."""
+        leader_epoch = request.leader_epoch(name)
+        if leader_epoch < 0:
+            return False
+        try:
+            replica = self._node.replicas.hosted(name)
+        except KafkaError:
+            return False
+        return leader_epoch < replica.partition.leader_epoch
 
     @property
     def has_told(self) -> bool:

@@ -1,19 +1,19 @@
 """How the controller speaks to another broker: one request after the other, until each is answered.
 
 A broker that cannot be reached is tried again for as long as it is registered; what was decided in
-the meantime waits in its order. A channel is for one registration: when that is gone, so is all
-that was to be told, since the next one is told everything anew.
+the meantime waits (`control_backlog`). A channel is for one registration: when that is gone, so is
+all that was to be told, since the next one is told everything anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from barnabas.broker import control_wire, metadata_wire
+from barnabas.broker.control_backlog import Backlog, Wanted
 from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica
 from barnabas.cluster.image import BrokerImage, ClusterImage
 from barnabas.errors import (
@@ -42,22 +42,15 @@ _BACKOFF_S = 0.05
 _MAX_BACKOFF_S = 1.0
 
 
-class _Wanted(NamedTuple):
-    """A request, and the cluster as it was when that was decided."""
-
-    request: ControlRequest
-    image: ClusterImage
-
-
 class ControlChannel:
     """To one registration of one broker."""
 
     __slots__ = (
+        "_backlog",
         "_channel",
         "_deposed",
         "_due",
         "_peers",
-        "_queue",
         "_task",
         "_tell",
         "_timeout_ms",
@@ -79,7 +72,7 @@ class ControlChannel:
         self._timeout_ms = timeout_ms
         self._tell = tell
         self._deposed = deposed
-        self._queue: deque[_Wanted] = deque()
+        self._backlog = Backlog()
         self._due = asyncio.Event()
         self._channel: Channel | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -87,14 +80,13 @@ class ControlChannel:
 
     def send(self, request: ControlRequest, image: ClusterImage) -> None:
         """Have it told after all that was to be told before; `image`: as it is with it."""
-        for piece in control_wire.in_pieces(request):
-            self._queue.append(_Wanted(piece, image))
+        self._backlog.add(request, image)
         self._due.set()
 
     def close(self) -> None:
         """Nothing is told any more. What is under way may still arrive."""
         self._task.cancel()
-        self._queue.clear()
+        self._backlog.clear()
         if self._channel is not None:
             self._channel.close()
 
@@ -108,22 +100,22 @@ class ControlChannel:
         while True:
             await self._due.wait()
             self._due.clear()
-            while self._queue:
-                wanted = self._queue[0]
+            while self._backlog:
+                wanted = self._backlog.first
                 try:
                     codes = await self._told(wanted)
                 except StaleControllerEpoch as error:
-                    self._queue.clear()
+                    self._backlog.clear()
                     self._deposed(error)
                 except StaleBrokerEpoch as error:
                     # The store says so, too, in a moment, and then this channel is closed.
                     _log.info("broker %d has registered anew: %s", self.broker.broker_id, error)
-                    self._queue.clear()
+                    self._backlog.clear()
                 else:
-                    self._queue.popleft()
+                    self._backlog.told()
                     self._tell(self.broker.broker_id, wanted.request, codes)
 
-    async def _told(self, wanted: _Wanted) -> Codes:
+    async def _told(self, wanted: Wanted) -> Codes:
         """The answer, however long it takes. Raises what ends the channel's work."""
         backoff_s = _BACKOFF_S
         while True:
@@ -154,7 +146,7 @@ class ControlChannel:
     def __str__(self) -> str:
         return f"broker {self.broker.broker_id}"
 
-    async def _ask(self, wanted: _Wanted) -> Codes:
+    async def _ask(self, wanted: Wanted) -> Codes:
         request, image = wanted
         epoch = self.broker.epoch
         if isinstance(request, LeaderAndIsr):
@@ -162,7 +154,7 @@ class ControlChannel:
             answer = await self._exchange(LEADER_AND_ISR, message, version)
             return control_wire.leader_and_isr_codes(request, cast(LeaderAndIsrResponse, answer))
         if isinstance(request, StopReplica):
-            stop, version = control_wire.stop_replica_request(request, epoch, image.topics)
+            stop, version = control_wire.stop_replica_request(request, epoch)
             answer = await self._exchange(STOP_REPLICA, stop, version)
             return control_wire.stop_replica_codes(cast(StopReplicaResponse, answer))
         update, version = metadata_wire.update_metadata_request(request, epoch, image.topics)
@@ -184,5 +176,5 @@ class ControlChannel:
         return await self._channel.send(api, message, version)
 
 
-def _kind(wanted: _Wanted) -> str:
+def _kind(wanted: Wanted) -> str:
     return type(wanted.request).__name__

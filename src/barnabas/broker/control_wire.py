@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from barnabas.cluster.control import (
+    NO_EPOCH,
     ControlRequest,
     LeaderAndIsr,
     PartitionState,
@@ -49,8 +50,6 @@ _STOP_REPLICA: Final = 4
 _HAS_TOPIC_IDS: Final = 5  # LeaderAndIsr
 _STOP_HAS_TOPICS: Final = 1
 _STOP_HAS_STATES: Final = 3
-_NO_EPOCH: Final = -1
-_WHILE_DELETING: Final = -2  # a leader epoch that no newer one outdoes
 
 Part = TypeVar("Part")
 Codes = Mapping[TopicPartition, int]
@@ -205,19 +204,15 @@ def leader_and_isr_codes(
 # --- StopReplica ---------------------------------------------------------------------------------
 
 
-def stop_replica_request(
-    value: StopReplica, broker_epoch: int, topics: Mapping[str, TopicImage]
-) -> tuple[StopReplicaRequest, int]:
-    """`topics`: as the controller knows them, for the leader epochs of what is not deleted."""
+def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopReplicaRequest, int]:
+    """`broker_epoch`: the receiver's."""
     states = [
         StopReplicaTopicState(
             topic_name=name,
             partition_states=[
                 StopReplicaPartitionState(
                     partition_index=number,
-                    leader_epoch=_WHILE_DELETING
-                    if value.delete
-                    else _leader_epoch(topics, name, number),
+                    leader_epoch=value.leader_epoch(TopicPartition(name, number)),
                     delete_partition=value.delete,
                 )
                 for number in numbers
@@ -234,33 +229,22 @@ def stop_replica_request(
     return request, _STOP_REPLICA
 
 
-def _leader_epoch(topics: Mapping[str, TopicImage], name: str, number: int) -> int:
-    topic = topics.get(name)
-    partition = topic.partitions.get(number) if topic is not None else None
-    return partition.leader_epoch if partition is not None else _NO_EPOCH
-
-
-def stop_replica_values(
-    message: StopReplicaRequest, version: int, topics: Mapping[str, TopicImage]
-) -> tuple[list[StopReplica], list[TopicPartition]]:
-    """What is to be stopped (one value), what deleted (another), and what is out of date.
-
-    Out of date is what was said in an older leader epoch than `topics` have it (KIP-570): the
-    request was under way for longer than what came after it.
-    """
-    sorted_out: dict[bool, list[TopicPartition]] = {False: [], True: []}
-    stale = []
+def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopReplica]:
+    """What is to be stopped is one value, what is to be deleted another."""
+    sorted_out: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
     for name, leader_epoch, delete in _stopped(message, version):
-        if 0 <= leader_epoch < _leader_epoch(topics, name.topic, name.partition):
-            stale.append(name)
-        else:
-            sorted_out[delete].append(name)
-    values = [
-        StopReplica(message.controller_id, message.controller_epoch, tuple(names), delete=delete)
-        for delete, names in sorted_out.items()
-        if names
+        sorted_out[delete][name] = leader_epoch
+    return [
+        StopReplica(
+            message.controller_id,
+            message.controller_epoch,
+            tuple(epochs),
+            delete,
+            {name: epoch for name, epoch in epochs.items() if epoch != NO_EPOCH},
+        )
+        for delete, epochs in sorted_out.items()
+        if epochs
     ]
-    return values, stale
 
 
 def _stopped(
@@ -275,11 +259,11 @@ def _stopped(
     elif version >= _STOP_HAS_TOPICS:
         for topic in message.topics:
             for number in topic.partition_indexes:
-                yield TopicPartition(topic.name, number), _NO_EPOCH, message.delete_partitions
+                yield TopicPartition(topic.name, number), NO_EPOCH, message.delete_partitions
     else:
         for one in message.ungrouped_partitions:
             name = TopicPartition(one.topic_name, one.partition_index)
-            yield name, _NO_EPOCH, message.delete_partitions
+            yield name, NO_EPOCH, message.delete_partitions
 
 
 def stop_replica_response(codes: Codes) -> StopReplicaResponse:

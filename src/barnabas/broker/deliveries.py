@@ -1,9 +1,9 @@
 """How the controller's requests reach the brokers: its own at once, the others by their channels.
 
 What is for this broker is carried out when `send` returns, in the order in which it was decided.
-What is for another one waits in that broker's channel and is told in the same order; its answer
-comes later. A broker that has gone, or registered anew, gets nothing any more of what was decided
-for its registration before.
+What is for another one waits in that broker's channel and is told in the same order, or, if it has
+gathered for long, as what it comes to; its answer comes later. A broker that has gone, or
+registered anew, gets nothing any more of what was decided for its registration before.
 """
 
 from __future__ import annotations

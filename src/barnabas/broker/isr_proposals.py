@@ -1,5 +1,7 @@
 """What the leaders of this broker propose to the controller: other ISRs (AlterPartition, KIP-497).
 
+Below inter.broker.protocol.version 2.7 nobody is asked: the leader writes it down (`isr_writes`).
+
 What one turn of the loop brings goes in one request, and one request at a time is under way; what
 comes meanwhile goes with the next. A proposal lasts until it is answered: a controller that cannot
 be reached, or is none, is asked again, unless the partition has another leader or epoch by then.
@@ -12,7 +14,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from barnabas.broker import isr_wire
+from barnabas.broker import inter_broker_version, isr_wire
+from barnabas.broker.isr_writes import IsrWrites
 from barnabas.errors import NONE, BarnabasError, KafkaError, NotController
 from barnabas.protocol.api import ALTER_PARTITION
 from barnabas.protocol.messages.alter_partition import AlterPartitionResponse
@@ -32,17 +35,22 @@ _MAX_BACKOFF_S = 1.0
 class Proposals:
     """This broker's. `propose` is what `Replicas.on_propose` wants."""
 
-    __slots__ = ("_links", "_node", "_task", "_wanted")
+    __slots__ = ("_links", "_node", "_task", "_wanted", "_writes")
 
     def __init__(self, node: Node, links: PeerLinks | None) -> None:
-        """`links`: to the controller on another broker; None where there is none."""
+        """`links`: to the controller on another broker; None where there is none.
+
+        Raises ConfigError for an inter.broker.protocol.version that is none.
+        """
+        said = node.config.str(inter_broker_version.NAME)
+        self._writes = IsrWrites(node) if inter_broker_version.writes_isrs(said) else None
         self._node = node
         self._links = links
         self._wanted: dict[TopicPartition, IsrProposal] = {}
         self._task: asyncio.Task[None] | None = None
 
     def propose(self, proposal: IsrProposal) -> None:
-        """Have the controller asked; the answer goes to `Replicas.isr_answered`."""
+        """Have it asked for, or written; the answer goes to `Replicas.isr_answered`."""
         self._wanted[proposal.topic_partition] = proposal
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -52,6 +60,8 @@ class Proposals:
         self._wanted.clear()
         if self._task is not None:
             self._task.cancel()
+        if self._writes is not None:
+            self._writes.close()
 
     async def _run(self) -> None:
         backoff_s = _BACKOFF_S
@@ -74,7 +84,7 @@ class Proposals:
         try:
             answers = await self._ask(proposals)
         except BarnabasError as error:
-            _log.info("%d ISRs wait for the controller: %s", len(proposals), error)
+            _log.info("%d ISRs wait: %s", len(proposals), error)
             for proposal in proposals:
                 # Unless there is a newer one of the same partition already.
                 self._wanted.setdefault(proposal.topic_partition, proposal)
@@ -89,6 +99,8 @@ class Proposals:
     async def _ask(self, proposals: Sequence[IsrProposal]) -> Mapping[TopicPartition, IsrAnswer]:
         """Raises BarnabasError if there is no answer, or one that refuses all of them."""
         node = self._node
+        if self._writes is not None:
+            return await self._writes.write(proposals)
         if node.controller.is_in_office:
             return await node.controller.alter_partitions(
                 node.broker_id, node.broker_epoch, proposals

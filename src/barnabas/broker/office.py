@@ -5,20 +5,23 @@
 One round at a time; a watch only says that another round is due. What somebody asks for (another
 ISR, another leader) is decided in a round, too, and answered when it is committed and delivered.
 
-When a commit fails, somebody else is in charge or nobody knows what the store holds: `serve` ends
-with that error, and whoever waits is told to look for the controller. Nothing is decided after it;
-whoever is elected next, be it the same broker, begins with reading everything.
+Where leaders have written their ISRs themselves in the meantime (RE-9), these are read, and what
+follows is decided anew. When a commit fails for another reason, somebody else is in charge or
+nobody knows what the store holds: `serve` ends with that error, and whoever waits is told to look
+for the controller. Nothing is decided after it; whoever is elected next, be it the same broker,
+begins with reading everything.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker import log_dir_events
-from barnabas.broker.agenda import Agenda
+from barnabas.broker import isr_changes, log_dir_events
+from barnabas.broker.agenda import Agenda, Question
 from barnabas.broker.deletions import Deletions
 from barnabas.broker.deliveries import Codes, Deliveries
 from barnabas.broker.election_news import tell_of_brokers, tell_of_office
@@ -34,7 +37,7 @@ from barnabas.cluster.loading import (
     children,
     load_brokers,
 )
-from barnabas.cluster.store import MetadataStore
+from barnabas.cluster.store import BadVersion, MetadataStore
 from barnabas.controller.controller import Controller, Decision, Settings
 from barnabas.controller.counts import Counts
 from barnabas.controller.decision import split
@@ -53,8 +56,14 @@ _WATCHED = (
     layout.BROKER_IDS,
     layout.TOPICS,
     layout.DELETE_TOPICS,
+    layout.ISR_CHANGES,
     log_dir_events.PATH,
 )
+
+_DECIDED_ANEW = 5
+"""So often in a row; then whoever writes there is no leader that has changed its ISR."""
+
+_Outcome = tuple[object, KafkaError | None]
 
 
 class OfficeSettings(NamedTuple):
@@ -174,13 +183,14 @@ class Office:
             topics,
             {topic.topic_id: name for name, topic in topics.items()},
         )
-        machine = self._controller = self._new_machine(image)
+        self._controller = self._new_machine(image)
         deleting = await children(store, layout.DELETE_TOPICS)
-        await self._carry_out(machine.elected(deleting))
+        await self._carry_out(lambda machine: machine.elected(deleting))
         tell_of_office(image, self.image)
         self._ask_for_ends()
         self.agenda.look(layout.DELETE_TOPICS)
         self.agenda.look(log_dir_events.PATH)
+        self.agenda.look(layout.ISR_CHANGES)
         await self._round()
 
     def _new_machine(self, image: ClusterImage) -> Controller:
@@ -260,12 +270,14 @@ class Office:
         await self._take_up_configs()
         if log_dir_events.PATH in changed:
             await self._take_up_log_dir_events()
+        if layout.ISR_CHANGES in changed:
+            await self._take_up_isr_changes()
         await self._take_up_troubles()
         await self._answer_questions()
         if agenda.is_imbalanced:
             agenda.is_imbalanced = False
             percent = self._settings.max_imbalance_percent
-            await self._carry_out(self._machine.rebalance_leaders(percent))
+            await self._carry_out(lambda machine: machine.rebalance_leaders(percent))
         if layout.DELETE_TOPICS in changed:
             await self._take_up_deletions()
         await self._finish_deletions()
@@ -278,15 +290,15 @@ class Office:
     async def _start_over(self) -> None:
         """Other defaults for all topics: who may lead by them leads, as after an election."""
         self.agenda.is_set_anew = False
-        machine = self._controller = self._new_machine(self.image)
-        await self._carry_out(machine.elected(self._deletions))
-        await self._carry_out(machine.deletions_wished(self._deletions))
+        self._controller = self._new_machine(self.image)
+        await self._carry_out(lambda machine: machine.elected(self._deletions))
+        await self._carry_out(lambda machine: machine.deletions_wished(self._deletions))
         self._ask_for_ends()
 
     async def _take_up_brokers(self) -> None:
         before = self.image
         live = await load_brokers(self._seat.store)
-        await self._carry_out(self._machine.brokers_changed(live))
+        await self._carry_out(lambda machine: machine.brokers_changed(live))
         tell_of_brokers(before, self.image)
         self._ask_for_ends()
 
@@ -307,7 +319,7 @@ class Office:
     async def _take_up_new_topics(self) -> None:
         added = await self._topics.unknown(self.image.topics)
         if added:
-            await self._carry_out(self._machine.topics_added(list(added.values())))
+            await self._carry_out(lambda machine: machine.topics_added(list(added.values())))
 
     async def _take_up_touched_topics(self) -> None:
         """A topic that was touched may have grown."""
@@ -319,14 +331,14 @@ class Office:
         ]
         grown = await self._topics.grown(topics)
         if grown:
-            await self._carry_out(self._machine.partitions_added(grown))
+            await self._carry_out(lambda machine: machine.partitions_added(grown))
 
     async def _take_up_configs(self) -> None:
         names, self.agenda.reconfigured = self.agenda.reconfigured, {}
         known = [name for name in sorted(names) if name in self.image.topics]
         if known:
             configs = await self._topics.configs(known)
-            await self._carry_out(self._machine.configs_changed(configs))
+            await self._carry_out(lambda machine: machine.configs_changed(configs))
 
     async def _take_up_log_dir_events(self) -> None:
         """A broker that is asked to host what it has lost says so in its answer."""
@@ -335,25 +347,31 @@ class Office:
                 asked = log_dir_events.everything_hosted(self.image, broker_id)
                 await self._deliveries.send([asked], self.image)
 
+    async def _take_up_isr_changes(self) -> None:
+        """What leaders have written by themselves, everybody is to hear of."""
+        store = self._seat.store
+        said = await isr_changes.announced(store)
+        self._machine.states_read(await isr_changes.read_states(store, said.partitions))
+        await self._carry_out(lambda machine: machine.isrs_announced(said.partitions))
+        await isr_changes.remove(store, said.paths, self.elected.version)
+
     async def _take_up_troubles(self) -> None:
         """Replicas that are lost, and ends of logs that had to be asked for."""
         lost, self.agenda.lost = self.agenda.lost, {}
         for broker_id, names in lost.items():
-            await self._carry_out(self._machine.replicas_offline(broker_id, names))
+            await self._carry_out(
+                partial(Controller.replicas_offline, broker_id=broker_id, names=names)
+            )
         ends, self.agenda.ends = self.agenda.ends, []
         for said in ends:
-            await self._carry_out(self._machine.ends_known(said))
+            await self._carry_out(partial(Controller.ends_known, ends=said))
 
     async def _answer_questions(self) -> None:
         agenda = self.agenda
         while agenda.questions:  # one stays there until it is answered, if need be by `close`
-            try:
-                decision, answer = agenda.questions[0].decide(self._machine)
-            except KafkaError as error:
-                agenda.answered(error=error)
-            else:
-                await self._carry_out(decision)
-                agenda.answered(answer)
+            outcomes: list[_Outcome] = []
+            await self._carry_out(partial(_ask, agenda.questions[0], outcomes))
+            agenda.answered(*outcomes[-1])
 
     async def _take_up_deletions(self) -> None:
         wished = [
@@ -364,7 +382,7 @@ class Office:
         if wished:
             for name in wished:
                 self._deletions.begin(name, self.image.topics.get(name))
-            await self._carry_out(self._machine.deletions_wished(wished))
+            await self._carry_out(lambda machine: machine.deletions_wished(wished))
 
     async def _finish_deletions(self) -> None:
         """Where every replica is gone the nodes can go."""
@@ -373,17 +391,49 @@ class Office:
             return
         paths = await self._topics.paths_of(names)
         if paths:
-            await self._carry_out(self._machine.replicas_deleted(names, paths))
+            await self._carry_out(lambda machine: machine.replicas_deleted(names, paths))
         self._deletions.removed(names)
 
-    async def _carry_out(self, decision: Decision) -> None:
-        """Commit, apply, send; in this order, or nothing."""
-        for operations in split(decision):
-            if self.agenda.ended is not None:
-                raise self.agenda.ended
-            await self._seat.store.commit(operations)
+    async def _carry_out(self, decide: Callable[[Controller], Decision]) -> None:
+        """Decide, commit, apply, send; in this order, or nothing."""
+        for attempt in range(1, _DECIDED_ANEW + 1):
+            decision = decide(self._machine)
+            overtaken = await self._commit(decision)
+            if overtaken is None:
+                break
+            if attempt == _DECIDED_ANEW or not await self._caught_up(decision):
+                raise overtaken
         self._machine.apply(decision)
         self._seat.unclean_elections.increment(decision.unclean_elections)
         for note in decision.notes:
             _log.warning("%s", note)
         await self._deliveries.send(decision.requests, self.image)
+
+    async def _commit(self, decision: Decision) -> BadVersion | None:
+        """An error where a leader may have been faster, and nothing of it has been committed."""
+        for number, operations in enumerate(split(decision)):
+            if self.agenda.ended is not None:
+                raise self.agenda.ended
+            try:
+                await self._seat.store.commit(operations)
+            except BadVersion as error:
+                if number == 0 and layout.partition_of_state(error.path) is not None:
+                    return error
+                raise
+        return None
+
+    async def _caught_up(self, decision: Decision) -> bool:
+        """Read the state nodes that it would have written; whether they were others than known."""
+        names = isr_changes.states_written(decision.operations)
+        return self._machine.states_read(await isr_changes.read_states(self._seat.store, names))
+
+
+def _ask(question: Question, outcomes: list[_Outcome], machine: Controller) -> Decision:
+    """What is decided on it; the outcome, or why nothing is decided, goes to the list."""
+    try:
+        decision, answer = question.decide(machine)
+    except KafkaError as error:
+        outcomes.append((None, error))
+        return Decision((), machine.image, ())
+    outcomes.append((answer, None))
+    return decision

@@ -24,6 +24,8 @@ from barnabas.broker.context import Node
 from barnabas.broker.controller_runner import ControllerRunner
 from barnabas.broker.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.inter_broker_version import NAME as INTER_BROKER_VERSION
+from barnabas.broker.inter_broker_version import writes_isrs
 from barnabas.broker.internal_topics import InternalTopics
 from barnabas.broker.listeners import (
     Listener,
@@ -70,6 +72,7 @@ class Server:
         self._machine = machine or this_machine()
         self.clock = self._machine.clock
         self.random = self._machine.random
+        writes_isrs(config.str(INTER_BROKER_VERSION))  # one that is none is said at once
         self.broker_id = config.int("broker.id")
         self.log_dirs = [Path(path) for path in config.log_directories()]
         self.listeners: list[Listener] = []  # as bound, with their real ports

@@ -7,10 +7,19 @@ the same names. Each carries the controller's epoch: a broker ignores a lower on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.types import TopicPartition
+
+NO_EPOCH: Final = -1
+"""A leader epoch in StopReplica: it is not said, as before version 3 (KIP-570)."""
+
+WHILE_DELETING: Final = -2
+"""A leader epoch in StopReplica that no newer one outdoes: the whole topic goes."""
+
+_NOT_SAID: Mapping[TopicPartition, int] = MappingProxyType({})
 
 
 class PartitionState(NamedTuple):
@@ -46,12 +55,20 @@ class UpdateMetadata(NamedTuple):
 
 
 class StopReplica(NamedTuple):
-    """Host these partitions no longer; with `delete` their records go too."""
+    """Host these partitions no longer; with `delete` their records go too.
+
+    `leader_epochs`: in which each was decided. Who hosts a partition in a newer one keeps it: this
+    has been under way for longer than what came after it. What is not in it is NO_EPOCH.
+    """
 
     controller_id: int
     controller_epoch: int
     partitions: tuple[TopicPartition, ...]
     delete: bool
+    leader_epochs: Mapping[TopicPartition, int] = _NOT_SAID
+
+    def leader_epoch(self, name: TopicPartition) -> int:
+        return self.leader_epochs.get(name, NO_EPOCH)
 
 
 class IsrMember(NamedTuple):

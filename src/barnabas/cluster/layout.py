@@ -8,6 +8,7 @@
     /brokers/topics/<t>/partitions/<p>/state       leader, ISR; data version = partition epoch
     /config/topics/<t>                             {"version":1,"config":{"retention.ms":"1000"}}
     /admin/delete_topics/<t>                       a wish; the controller removes it last
+    /isr_change_notification/isr_change_<n>        whose ISR a leader has written by itself
     /latest_producer_id_block                      the block of producer ids handed out last
 
 Payloads are compact JSON in the order of keys in which Kafka 3.9 writes them; reading ignores the
@@ -18,12 +19,13 @@ from __future__ import annotations
 
 import json
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
 from barnabas.errors import CorruptData
+from barnabas.types import TopicPartition
 
 GROUP_TOPIC, TRANSACTION_TOPIC = "__consumer_offsets", "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC})
@@ -35,6 +37,7 @@ BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 TOPIC_CONFIGS = "/config/topics"
 DELETE_TOPICS = "/admin/delete_topics"
+ISR_CHANGES = "/isr_change_notification"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 FEATURE = "/feature"
 
@@ -48,7 +51,7 @@ BASE_PATHS = (
     "/admin",
     DELETE_TOPICS,
     "/brokers/seqid",
-    "/isr_change_notification",
+    ISR_CHANGES,
     PRODUCER_ID_BLOCK,
     "/log_dir_event_notification",
     TOPIC_CONFIGS,
@@ -123,6 +126,17 @@ def partition_path(topic: str, partition: int) -> str:
 
 def state_path(topic: str, partition: int) -> str:
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def partition_of_state(path: str) -> TopicPartition | None:
+    """Whose state node this is; None for any other node."""
+    parts = path.removeprefix(f"{TOPICS}/").split("/")
+    if not path.startswith(f"{TOPICS}/") or len(parts) != 4:
+        return None
+    topic, partitions, number, state = parts
+    if (partitions, state) != ("partitions", "state") or not number.isdecimal():
+        return None
+    return TopicPartition(topic, int(number))
 
 
 def topic_config_path(topic: str) -> str:
@@ -289,6 +303,23 @@ def decode_state(topic: str, partition: int, data: bytes | None) -> StateNode:
         )
 
     return _decode(state_path(topic, partition), data, read)
+
+
+def encode_isr_change(names: Iterable[TopicPartition]) -> bytes:
+    """What a leader below inter.broker.protocol.version 2.7 says to the controller."""
+    partitions = [{"topic": topic, "partition": number} for topic, number in names]
+    return _encode({"version": 1, "partitions": partitions})
+
+
+def decode_isr_change(path: str, data: bytes | None) -> list[TopicPartition]:
+    return _decode(
+        path,
+        data,
+        lambda node: [
+            TopicPartition(str(each["topic"]), int(each["partition"]))
+            for each in node["partitions"]
+        ],
+    )
 
 
 def encode_config(config: Mapping[str, str]) -> bytes:

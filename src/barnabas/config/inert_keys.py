@@ -79,8 +79,6 @@ _CLUSTER = (
      "Whether a broker without an id is given one by the cluster."),
     ("control.plane.listener.name", "string", None, "",
      "Listener that is for the controller's requests alone."),
-    ("inter.broker.protocol.version", "string", "3.9-IV0", "",
-     "Version of the protocol between brokers, for rolling upgrades."),
     ("replica.socket.receive.buffer.bytes", "int", 65536, "",
      "Receive buffer of a follower's socket."),
     ("reserved.broker.max.id", "int", 1000, "[0,...]",

@@ -13,6 +13,9 @@ _ROWS = (
     ("controlled.shutdown.retry.backoff.ms", "long", 5000, "", "Pause between two of them."),
     ("controller.socket.timeout.ms", "int", 30000, "",
      "Time for a request of the controller to a broker."),
+    ("inter.broker.protocol.version", "string", "3.9-IV0", "",
+     "Version of the protocol between brokers, for rolling upgrades: below 2.7 leaders write their "
+     "ISRs themselves."),
     ("leader.imbalance.check.interval.seconds", "long", 300, "[1,...]",
      "Time between two looks at how leaders are spread."),
     ("leader.imbalance.per.broker.percentage", "int", 10, "",

@@ -25,6 +25,7 @@ from barnabas.controller.decision import Decision, Send
 from barnabas.controller.draft import Draft, Office
 from barnabas.controller.ends import KnownEnds
 from barnabas.controller.guard import Ends, LogEnd, Settings
+from barnabas.controller.isr import Written
 from barnabas.errors import (
     BrokerIdNotRegistered,
     ElectionNotNeeded,
@@ -159,7 +160,8 @@ class Controller:
         come = {broker_id for broker_id in live if broker_id in gone or broker_id not in before}
         draft = self._draft(live)
         failure.brokers_changed(draft, gone, come)
-        leaving = [self.image.topics[each] for each in self._deleting & self.image.topics.keys()]
+        names = sorted(self._deleting & self.image.topics.keys())  # a set has no order of its own
+        leaving = [self.image.topics[each] for each in names]
         deletion.stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
 
@@ -207,6 +209,23 @@ class Controller:
             return draft.nothing(), dict.fromkeys(by_name, stale)
         answers = isr.decide(draft, broker_id, by_name)
         return _decided(draft), answers
+
+    def states_read(self, written: Mapping[TopicPartition, Written]) -> bool:
+        """State nodes that leaders have written themselves (RE-9); whether any of it is news.
+
+        It has been committed, so it is in the image at once; nobody is told of it here.
+        """
+        draft = self._draft()
+        has_news = isr.take_over(draft, written)
+        if has_news:
+            self.image = draft.decision().image
+        return has_news
+
+    def isrs_announced(self, names: Iterable[TopicPartition]) -> Decision:
+        """Leaders have changed these ISRs themselves, and `states_read` knows how."""
+        draft = self._draft()
+        isr.tell(draft, names)
+        return _decided(draft)
 
     def elect_leaders(
         self, names: Iterable[TopicPartition] | None, *, unclean: bool

@@ -12,7 +12,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Se
 from typing import NamedTuple
 
 from barnabas.cluster import layout, store
-from barnabas.cluster.control import LeaderAndIsr, StopReplica, UpdateMetadata
+from barnabas.cluster.control import (
+    NO_EPOCH,
+    WHILE_DELETING,
+    LeaderAndIsr,
+    StopReplica,
+    UpdateMetadata,
+)
 from barnabas.cluster.image import (
     NEVER_LED,
     BrokerImage,
@@ -282,8 +288,16 @@ class Draft:
 
     def _stops(self) -> Iterator[Send]:
         for (broker_id, delete), names in self._stopped.items():
-            stop = StopReplica(self.image.controller_id, self.epoch, tuple(names), delete)
+            epochs = {name: self._epoch_of(name) for name in names}
+            stop = StopReplica(self.image.controller_id, self.epoch, tuple(names), delete, epochs)
             yield Send(broker_id, stop)
+
+    def _epoch_of(self, name: TopicPartition) -> int:
+        """The leader epoch in which a replica is stopped; a deletion does not let it grow."""
+        if name.topic in self._office.deleting:
+            return WHILE_DELETING
+        partition = self.get(name)
+        return NO_EPOCH if partition is None else partition.leader_epoch
 
     def _fenced(self, image: ClusterImage, requests: Sequence[Send]) -> Decision:
         fenced: tuple[store.Operation, ...] = ()

@@ -1,5 +1,7 @@
 """What leaders propose as the ISR (AlterPartition), and when the controller agrees.
 
+Leaders below inter.broker.protocol.version 2.7 do not ask: they have written what they say (RE-9).
+
 Only the leader of the present epoch may propose, on the partition as it is now, and only replicas
 whose brokers live in the registration that the leader means (KIP-903): one that has registered
 anew since may have lost what made it eligible. The order of the checks is Kafka's; that a proposal
@@ -8,10 +10,12 @@ which is fulfilled already is answered before its age is looked at makes a repea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import NEVER_LED, PartitionImage
+from barnabas.cluster.layout import StateNode
 from barnabas.controller import reassignment
 from barnabas.controller.draft import Draft
 from barnabas.errors import (
@@ -30,6 +34,42 @@ from barnabas.types import TopicPartition
 
 _NO_TOPIC_ID = bytes(16)
 _NOT_SAID = -1
+
+
+class Written(NamedTuple):
+    """What a state node says, and in which data version."""
+
+    state: StateNode
+    version: int
+
+
+def take_over(draft: Draft, written: Mapping[TopicPartition, Written]) -> bool:
+    """The ISRs that leaders have written are so; whether any of that is news.
+
+    More than its ISR a leader does not change. What differs otherwise is left alone: who wants to
+    write there finds another version, and reads everything.
+    """
+    has_news = False
+    for name, (state, version) in written.items():
+        topic = draft.image.topics.get(name.topic)
+        before = None if topic is None else topic.partitions.get(name.partition)
+        if before is None or not NEVER_LED < before.partition_epoch < version:
+            continue
+        if (state.leader, state.leader_epoch) == (before.leader, before.leader_epoch):
+            draft.put(name, before._replace(isr=state.isr, partition_epoch=version))
+            has_news = True
+    return has_news
+
+
+def tell(draft: Draft, names: Iterable[TopicPartition]) -> None:
+    """Every broker hears of these, and what waits for one to join is completed."""
+    for name in names:
+        partition = draft.get(name)
+        if partition is None:
+            continue  # deleted in the meantime
+        draft.put(name, partition)
+        if partition.adding or partition.removing:
+            reassignment.complete(draft, name)
 
 
 def decide(

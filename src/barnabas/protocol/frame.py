@@ -6,7 +6,8 @@
 
 The client id keeps its INT16 length in flexible versions too (KIP-482), and the header of an
 ApiVersions response never has tagged fields (KIP-511): a client reads it before it knows what
-the broker speaks. Frames come in without their length, which the connection has used up.
+the broker speaks. The header of a ControlledShutdown of version 0 has no client id at all. Frames
+come in without their length, which the connection has used up.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import struct
 from typing import NamedTuple
 
 from barnabas.errors import CorruptData, UnsupportedVersion
-from barnabas.protocol.api import API_VERSIONS, APIS, Api
+from barnabas.protocol.api import API_VERSIONS, APIS, CONTROLLED_SHUTDOWN, Api
 from barnabas.protocol.codec import decode, decode_prefix, encode_after
 from barnabas.protocol.message import Message
 from barnabas.protocol.wire import rest_of_uvarint, skip_tagged_fields
@@ -45,6 +46,8 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
     """
     try:
         key, version, correlation_id, client_id_bytes = _REQUEST.unpack_from(frame)
+        if version == 0 and key == CONTROLLED_SHUTDOWN.key:
+            return RequestHeader(key, version, correlation_id, None, frame[8:])
         position = 10
         client_id = None
         if client_id_bytes >= 0:
@@ -83,7 +86,10 @@ def encode_request(
     except struct.error as error:
         raise ValueError(f"request header: {error}") from error
     start = bytearray(head)
-    start += name
+    if version == 0 and api is CONTROLLED_SHUTDOWN:
+        del start[-2:]
+    else:
+        start += name
     if version >= api.flexible_from:
         start.append(0)
     return _framed(encode_after(start, message, version))

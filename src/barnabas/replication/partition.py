@@ -94,6 +94,7 @@ class Partition:
         "_remotes",
         "broker_epoch",
         "broker_id",
+        "controller_epoch",
         "epoch_start_offset",
         "high_watermark",
         "is_leader",
@@ -135,6 +136,8 @@ class Partition:
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
+        self.controller_epoch = 0
+        """Of the controller that made it lead or follow."""
         self.epoch_start_offset = UNKNOWN_OFFSET
         """Where the log ended when this broker became leader in this epoch; -1 for a follower."""
         self.isr: tuple[int, ...] = ()
@@ -199,6 +202,7 @@ class Partition:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
+        self.controller_epoch = state.controller_epoch
         self.replicas = state.replicas
         self._commit_isr(state.isr)
 

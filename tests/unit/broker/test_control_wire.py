@@ -63,10 +63,10 @@ def travelled(message: M, version: int) -> M:
     return decode(type(message), b"".join(encode(message, version)), version)  # type: ignore[arg-type]
 
 
-def recorded(shared: Path, api: Api) -> list[tuple[int, Any, Any]]:
+def recorded(shared: Path, api: Api, file_name: str = "interbroker") -> list[tuple[int, Any, Any]]:
     """What brokers of Kafka 3.9 said to each other: version, request and answer."""
     exchanges = []
-    file = shared / "fixtures" / "kafka-3.9" / "wire" / "interbroker.jsonl"
+    file = shared / "fixtures" / "kafka-3.9" / "wire" / f"{file_name}.jsonl"
     for exchange in map(json.loads, file.read_text().splitlines()):
         if exchange["api_key"] == api.key:
             version = exchange["version"]
@@ -79,7 +79,7 @@ def recorded(shared: Path, api: Api) -> list[tuple[int, Any, Any]]:
                     decode_response(APIS[api.key], version, memoryview(response))[1],
                 )
             )
-    assert len(exchanges) >= 4
+    assert len(exchanges) >= 2
     return exchanges
 
 
@@ -171,28 +171,26 @@ def test_what_is_refused_as_a_whole_is_raised() -> None:
 
 
 def test_stop_replica_arrives_as_it_was_meant() -> None:
-    """And with it, of what is not deleted, the leader epoch in which it was said."""
+    """And with it the leader epoch in which each was said (KIP-570)."""
     names = (TopicPartition("t", 0), TopicPartition("u", 3), TopicPartition("t", 2))
-    topics = {"t": TopicImage("t", ID, {0: LED, 1: LED}, {})}
-    for delete, epochs in ((True, {"t": [-2, -2], "u": [-2]}), (False, {"t": [5, -1], "u": [-1]})):
-        value = StopReplica(8, 9, names, delete)
-        message, version = stop_replica_request(value, 77, topics)
+    said = {names[0]: 5, names[1]: -2}
+    for delete in (True, False):
+        value = StopReplica(8, 9, names, delete, said)
+        message, version = stop_replica_request(value, 77)
         assert version == STOP_REPLICA.max_version
         received = travelled(message, version)
         assert received.broker_epoch == 77
         assert {
             topic.topic_name: [each.leader_epoch for each in topic.partition_states]
             for topic in received.topic_states
-        } == epochs
-        ((got,), stale) = stop_replica_values(received, version, topics)
-        assert stale == []
+        } == {"t": [5, -1], "u": [-2]}
+        (got,) = stop_replica_values(received, version)
         assert got._replace(partitions=tuple(sorted(names))) == value._replace(
             partitions=tuple(sorted(names))
         )
 
 
 def test_what_is_stopped_and_what_is_deleted_are_told_apart() -> None:
-    """And in an older leader epoch than the receiver knows neither is done (KIP-570)."""
     states = [
         StopReplicaPartitionState(partition_index=0, leader_epoch=4),
         StopReplicaPartitionState(partition_index=1, leader_epoch=5),
@@ -201,16 +199,13 @@ def test_what_is_stopped_and_what_is_deleted_are_told_apart() -> None:
     ]
     topic = StopReplicaTopicState(topic_name="t", partition_states=states)
     message = StopReplicaRequest(controller_id=8, controller_epoch=9, topic_states=[topic])
-    topics = {"t": TopicImage("t", ID, dict.fromkeys(range(4), LED), {})}
     names = [TopicPartition("t", number) for number in range(4)]
-    assert stop_replica_values(message, 4, topics) == (
-        [
-            StopReplica(8, 9, (names[1], names[3]), delete=False),
-            StopReplica(8, 9, (names[2],), delete=True),
-        ],
-        [names[0]],
-    )
-    assert stop_replica_values(message, 3, {})[1] == [], "what is not known is no older"
+    said = {names[0]: 4, names[1]: 5}
+    for version in (3, 4):
+        assert stop_replica_values(message, version) == [
+            StopReplica(8, 9, (names[0], names[1], names[3]), False, said),
+            StopReplica(8, 9, (names[2],), True, {names[2]: -2}),
+        ]
 
 
 def test_older_versions_of_stop_replica() -> None:
@@ -224,30 +219,14 @@ def test_older_versions_of_stop_replica() -> None:
         (StopReplicaRequest(topics=grouped, delete_partitions=True), 2, True),
     ):
         received = travelled(message, version)
-        assert stop_replica_values(received, version, {}) == (
-            [StopReplica(0, 0, names, delete)],
-            [],
-        )
+        assert stop_replica_values(received, version) == [StopReplica(0, 0, names, delete)]
 
 
 @pytest.mark.foreign
 def test_kafkas_stop_replica_is_understood_and_said_alike(shared: Path) -> None:
     for version, request, response in recorded(shared, STOP_REPLICA):
-        values, stale = stop_replica_values(request, version, {})
-        assert stale == []
-        topics = {
-            topic.topic_name: TopicImage(
-                topic.topic_name,
-                ID,
-                {
-                    each.partition_index: LED._replace(leader_epoch=each.leader_epoch)
-                    for each in topic.partition_states
-                },
-                {},
-            )
-            for topic in request.topic_states
-        }
-        said = [stop_replica_request(value, request.broker_epoch, topics) for value in values]
+        values = stop_replica_values(request, version)
+        said = [stop_replica_request(value, request.broker_epoch) for value in values]
         assert [in_version for _, in_version in said] == [version] * len(said)
         assert sorted(_stops(request)) == sorted(
             stop for message, _ in said for stop in _stops(message)
@@ -255,6 +234,20 @@ def test_kafkas_stop_replica_is_understood_and_said_alike(shared: Path) -> None:
         codes = stop_replica_codes(response)
         assert codes.keys() == {name for value in values for name in value.partitions}
         assert stop_replica_response(codes) == response
+
+
+@pytest.mark.foreign
+def test_kafkas_stop_replica_below_3_4_says_leader_epochs_too(shared: Path) -> None:
+    """KIP-570: recorded with inter.broker.protocol.version 2.6."""
+    said = {}
+    for version, request, _ in recorded(shared, STOP_REPLICA, "interbroker-ibp2.6"):
+        assert version == 3
+        for value in stop_replica_values(request, version):
+            assert not value.delete
+            said.update({name: value.leader_epoch(name) for name in value.partitions})
+    assert said == {
+        TopicPartition("r2", number): epoch for number, epoch in enumerate([2, 1, 2, 1])
+    }
 
 
 def _stops(message: StopReplicaRequest) -> list[tuple[object, ...]]:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from barnabas.broker import isr_changes
+from barnabas.broker.control_backlog import MERGED_AT
 from barnabas.broker.controller_runner import ControllerRunner
 from barnabas.cluster import layout
 from barnabas.cluster.control import (
@@ -110,6 +112,38 @@ def test_what_cannot_be_told_waits_and_keeps_its_order(caplog: pytest.LogCapture
         assert names == [f"t{number}" for number in range(5)]
         assert caplog.text.count("broker 3: LeaderAndIsr waits") == 1
         assert "broker 3 answers again" in caplog.text
+
+    scenario(play)
+
+
+def test_what_gathers_for_a_broker_is_told_as_what_it_comes_to() -> None:
+    """ZK-4: it is registered, but nobody reaches it: its channel does not grow without end."""
+
+    async def play(them: Brokers) -> None:
+        runner = them[1].runner
+        await made(them, assigned(3, 1, name="old"))
+        await them[3].hang_up()
+        them[3].told.clear()
+        for number in range(100):
+            await runner.create_topic(assigned(3, 1, name=f"t{number}"))
+        deletions = [
+            asyncio.ensure_future(runner.delete_topic(name)) for name in ("old", "t7", "t99")
+        ]
+        for number in range(10, 30):
+            await runner.create_partitions(f"t{number}", 2, [[3, 1]])
+        (channel,) = [
+            each
+            for broker_id, each in runner._candidacy.office._deliveries._channels.items()
+            if broker_id == 3
+        ]
+        assert len(channel._backlog) <= MERGED_AT
+        await them[3].listen()
+        await asyncio.gather(*deletions)
+        names = {f"t{number}" for number in range(99)} - {"t7"}
+        await until(lambda: them[3].image.topics.keys() == names)
+        await until(lambda: {name.topic for name in them[3].hosted} == names)
+        await until(lambda: len(them[3].hosted) == len(names) + 20)
+        assert len(them[3].told) <= MERGED_AT
 
     scenario(play)
 
@@ -319,6 +353,104 @@ def test_a_state_that_somebody_else_wrote_is_read_before_anything_is_decided(
         assert "read everything again" in caplog.text
 
     scenario(play, 2)
+
+
+async def _write_isr(them: Brokers, *isr: int, topic: str = "t") -> None:
+    """As the leader below inter.broker.protocol.version 2.7 does: by its own hand."""
+    before = await them.state(topic)
+    state = layout.state_of(before._replace(isr=isr))
+    written = Set(layout.state_path(topic, 0), layout.encode_state(state), before.partition_epoch)
+    await them.store.commit([written])
+
+
+def test_an_isr_that_its_leader_has_written_is_decided_on_as_it_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """RE-9, RE-10: nobody has told the controller yet; it goes on, in the same tenure."""
+
+    async def play(them: Brokers) -> None:
+        await made(them, assigned(2, 1, 3))
+        await made(them, assigned(2, 1, 3, name="u"))
+        await _write_isr(them, 2, 3)
+        await _write_isr(them, 2, 1, topic="u")
+        assert await them[1].runner.controlled_shutdown(2, them[2].epochs[-1]) == []
+        for topic, isr in (("t", (3,)), ("u", (1,))):
+            state = await them.state(topic)
+            assert (state.leader, state.isr) == (isr[0], isr)
+            assert them[1].runner.image.topics[topic].partitions[0] == state
+        await _write_isr(them, 1, 3, topic="u")
+        await them[1].runner.delete_topic("u")
+        await _write_isr(them, 3, 1)
+        await them[3].die()
+        await until(lambda: them[1].image.topics["t"].partitions[0].leader == 1)
+        assert (await them.state("t")).isr == (1,)
+        assert "resigns" not in caplog.text
+
+    scenario(play)
+
+
+def test_everybody_hears_of_isrs_that_were_announced(caplog: pytest.LogCaptureFixture) -> None:
+    """RE-9: by a leader below 2.7, whatever the controller's own version is."""
+
+    async def play(them: Brokers) -> None:
+        await made(them, assigned(2, 1, 3))
+        for each in them.all.values():
+            each.told.clear()
+        await _write_isr(them, 2, 3)
+        await isr_changes.announce(them.store, [T0])
+        await until(
+            lambda: all(
+                each.image.topics["t"].partitions[0].isr == (2, 3) for each in them.all.values()
+            )
+        )
+        assert {type(each) for one in them.all.values() for each in one.told} == {UpdateMetadata}
+        await until(lambda: not them.store._tree.nodes[layout.ISR_CHANGES].children)
+        assert "resigns" not in caplog.text
+
+    scenario(play)
+
+
+def test_a_new_controller_reads_and_removes_what_was_announced_before() -> None:
+    """RE-9, ZK-3"""
+
+    async def play(them: Brokers) -> None:
+        await made(them, assigned(2, 3))
+        await them[1].die()
+        await _write_isr(them, 2)
+        await isr_changes.announce(them.store, [T0])
+        await until(lambda: them[3].image.topics["t"].partitions[0].isr == (2,))
+        await until(lambda: not them.store._tree.nodes[layout.ISR_CHANGES].children)
+
+    scenario(play)
+
+
+def test_who_is_overtaken_again_and_again_reads_everything(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It does not go on for ever; the office is kept."""
+
+    async def play(them: Brokers) -> None:
+        await made(them, assigned(2, 1, 3))
+        commit, store = them[1].store.commit, them[1].store
+        overtaken = 0
+
+        async def slow(operations: Sequence[Operation]) -> list[str | int]:
+            nonlocal overtaken
+            if overtaken < 7 and any(each.path == layout.state_path(*T0) for each in operations):
+                overtaken += 1
+                await _write_isr(them, 2, 1 + 2 * (overtaken % 2))
+            return await commit(operations)
+
+        store.commit = slow  # type: ignore[method-assign]
+        with pytest.raises(NotController):
+            await them[1].runner.controlled_shutdown(2, them[2].epochs[-1])
+        assert overtaken == 5
+        await until(lambda: not _not_controller(them[1].runner))
+        assert "read everything again" in caplog.text
+        assert await them[1].runner.controlled_shutdown(2, them[2].epochs[-1]) == []
+        assert them[1].runner.image.controller_epoch == 1
+
+    scenario(play)
 
 
 @pytest.mark.parametrize("happens", [True, False])

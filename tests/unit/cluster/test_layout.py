@@ -12,6 +12,7 @@ from barnabas.cluster import layout
 from barnabas.cluster.image import BrokerImage, Endpoint
 from barnabas.cluster.layout import ProducerIdBlock, StateNode, TopicNode
 from barnabas.errors import CorruptData
+from barnabas.types import TopicPartition
 
 _TREES = (
     "single-running.json",
@@ -208,3 +209,24 @@ def test_a_broker_that_may_have_lost_records_says_so() -> None:
     plain = layout.encode_broker(broker._replace(may_have_lost=False), 1)
     assert b"suffix" not in plain
     assert not layout.decode_broker(4, plain, 17).may_have_lost
+
+
+def test_a_state_nodes_path_says_whose_it_is() -> None:
+    name = TopicPartition("a.b-c", 17)
+    assert layout.partition_of_state(layout.state_path(*name)) == name
+    for path in (
+        "/brokers/topics/t",
+        "/brokers/topics/t/partitions/0",
+        "/brokers/topics/t/partitions/x/state",
+        "/brokers/topics/t/partitions/0/other",
+        "/brokers/topics/t/others/0/state",
+        "/x/t/partitions/0/state",
+        "t/partitions/0/state",
+    ):
+        assert layout.partition_of_state(path) is None
+
+
+@pytest.mark.parametrize("data", [None, b"", b"[]", b'{"partitions":[{"topic":"t"}]}'])
+def test_an_announcement_of_isrs_that_cannot_be_read(data: bytes | None) -> None:
+    with pytest.raises(CorruptData, match="/isr_change_notification/isr_change_1"):
+        layout.decode_isr_change("/isr_change_notification/isr_change_1", data)

@@ -152,6 +152,15 @@ class Stage:
             for name in request.partitions
         ]
 
+    def stop_epochs(self, broker_id: int) -> dict[TopicPartition, int]:
+        """In which leader epochs the broker was told so."""
+        return {
+            name: request.leader_epoch(name)
+            for request in self._requests(broker_id)
+            if isinstance(request, StopReplica)
+            for name in request.partitions
+        }
+
     def known_to(self, broker_id: int) -> list[list[str]]:
         """The topics in each metadata update that the broker got."""
         return [

@@ -166,6 +166,7 @@ def test_who_was_away_deletes_what_is_to_go_when_it_comes() -> None:
     assert stage.stopped(1) == stage.stopped(2) == [(T0, True)]
     stage.come(broker(3))
     assert stage.stopped(3) == [(T0, True)]
+    assert stage.stop_epochs(3) == {T0: -2}, "whatever its epoch is: the topic goes (KIP-570)"
     assert stage.told(3).keys() == {TopicPartition("u", 0)}
     assert stage.known_to(3) == [["u"]]
     assert "t" in stage.controller.image.topics

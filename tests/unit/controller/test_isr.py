@@ -6,6 +6,8 @@ import pytest
 
 from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import NO_LEADER, PartitionImage
+from barnabas.cluster.layout import StateNode
+from barnabas.controller.isr import Written
 from barnabas.errors import (
     FencedLeaderEpoch,
     IneligibleReplica,
@@ -157,3 +159,71 @@ def test_several_partitions_are_decided_in_one_commit() -> None:
     stage.carry_out(decision)
     assert [answers[name].error_code for name in names] == [0, 0, InvalidRequest.code]
     assert len(decision.operations) == 3, "the fence and two writes"
+
+
+# --- what leaders have written themselves --------------------------------------------------------
+
+
+def _written(*isr: int, version: int = 6, leader: int = 1, leader_epoch: int = 3) -> Written:
+    return Written(StateNode(leader, leader_epoch, isr, 4), version)
+
+
+def test_an_isr_that_its_leader_has_written_is_known_and_then_told() -> None:
+    """RE-9: below 2.7; only metadata is sent, and nothing is written."""
+    stage = _stage()
+    assert stage.controller.states_read({T0: _written(1, 2, 3)})
+    assert stage[T0] == PartitionImage(1, 3, (1, 2, 3), (1, 2, 3), 6, 4)
+    assert not stage.controller.states_read({T0: _written(1, 2, 3)})
+    decision = stage.carry_out(stage.controller.isrs_announced([T0]))
+    assert decision.operations == ()
+    assert stage.sent() == [(each, "UpdateMetadata") for each in (1, 2, 3)]
+    assert stage.known_to(2) == [["t"]]
+    stage.go(1)
+    assert (stage[T0].leader, stage[T0].isr) == (2, (2, 3))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        _written(1, version=5),
+        _written(1, version=4),
+        _written(2, leader=2),
+        _written(1, leader_epoch=4),
+        _written(1, leader_epoch=2),
+    ],
+)
+def test_what_is_older_or_says_more_than_another_isr_is_left_alone(written: Written) -> None:
+    stage = _stage()
+    before = stage.controller.image
+    assert not stage.controller.states_read({T0: written})
+    assert stage.controller.image is before
+
+
+def test_announcements_of_what_does_not_exist_or_goes_are_nobodys_news() -> None:
+    stage = Stage(topic("t", led(1, 2)), topic("going", led(1, 2)))
+    stage.carry_out(stage.controller.deletions_wished(["going"]))
+    gone, missing = TopicPartition("going", 0), TopicPartition("t", 7)
+    stage.controller.states_read({gone: _written(1, version=99), missing: _written(1)})
+    decision = stage.controller.isrs_announced([gone, missing, TopicPartition("none", 0)])
+    assert (decision.operations, decision.requests) == ((), ())
+
+
+def test_who_goes_is_written_on_what_the_leader_wrote() -> None:
+    """RE-9, TP-4: a topic that is being deleted is read, too, and is not told of."""
+    stage = _stage()
+    doomed = stage.controller.deletions_wished(["t"])
+    assert stage.controller.states_read({T0: _written(1)})
+    assert stage.controller.deletions_wished(["t"]).operations != doomed.operations
+    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    assert all("t" not in names for names in stage.known_to(1))
+
+
+def test_a_move_is_completed_when_its_leader_has_announced_the_isr() -> None:
+    """RE-13, KIP-455: a leader below 2.7, under a controller of whatever version."""
+    partition = led(1, 2)._replace(replicas=(2, 3, 1), adding=(3,), removing=(1,))
+    stage = Stage(topic("t", partition))
+    stage.controller.states_read({T0: _written(1, 2, 3)})
+    stage.carry_out(stage.controller.isrs_announced([T0]))
+    assert (stage[T0].replicas, stage[T0].isr, stage[T0].adding) == ((2, 3), (2, 3), ())
+    assert stage[T0].leader == 2
+    assert stage.stopped(1) == [(T0, True)]

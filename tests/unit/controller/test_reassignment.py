@@ -80,6 +80,7 @@ def test_it_ends_when_all_targets_are_in_sync() -> None:
     (node,) = _topic_nodes(stage.decision)
     assert node == layout.TopicNode(node.topic_id, {0: (2, 3), 1: (1, 2)})
     assert stage.stopped(1) == [(T0, True)]
+    assert stage.stop_epochs(1) == {T0: 6}, "a replica that comes back is in a newer one (KIP-570)"
     assert stage.told(1) == {}
     assert stage.told(2) == stage.told(3) == {T0: stage[T0]}
 

@@ -28,6 +28,7 @@ def test_leaders_move_and_followers_leave_the_isr() -> None:
     assert stage[T3] == led(2), "nobody else has it"
     assert stage.told(2).keys() == {T0, T1, T2}, "it hears who leads"
     assert stage.stopped(2) == [(T1, False), (T2, False)]
+    assert stage.stop_epochs(2) == {each: stage[each].leader_epoch for each in (T1, T2)}
 
 
 def test_what_it_alone_has_in_sync_remains() -> None:

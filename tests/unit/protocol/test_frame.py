@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.errors import CorruptData, UnsupportedVersion
-from barnabas.protocol.api import API_VERSIONS, METADATA
+from barnabas.protocol.api import API_VERSIONS, CONTROLLED_SHUTDOWN, METADATA
 from barnabas.protocol.frame import (
     decode_request,
     decode_request_header,
@@ -14,6 +14,7 @@ from barnabas.protocol.frame import (
     encode_response,
 )
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.types import FileSlice, Part
 
@@ -37,6 +38,22 @@ def test_request_header_v2_keeps_the_old_client_id() -> None:
     assert frame.hex() == "000000100012000300000007ffff000261023100"
     header = decode_request_header(memoryview(frame)[4:])
     assert header.client_id is None
+    assert decode_request(header) == request
+
+
+@pytest.mark.parametrize("client_id", ["broker", None])
+def test_a_controlled_shutdown_of_version_0_has_no_client_id(client_id: str | None) -> None:
+    """As brokers before 0.9 ask for it; its header is the only one of version 0."""
+    request = ControlledShutdownRequest(broker_id=5)
+    frame = joined(encode_request(CONTROLLED_SHUTDOWN, 0, 7, client_id, request))
+    assert frame.hex() == "0000000c000700000000000700000005"
+    header = decode_request_header(memoryview(frame)[4:])
+    assert header[:4] == (7, 0, 7, None)
+    assert decode_request(header) == request
+    frame = joined(encode_request(CONTROLLED_SHUTDOWN, 1, 7, "me", request))
+    assert frame.hex() == "00000010000700010000000700026d6500000005"
+    header = decode_request_header(memoryview(frame)[4:])
+    assert header.client_id == "me"
     assert decode_request(header) == request
 
 

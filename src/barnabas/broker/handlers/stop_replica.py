@@ -8,7 +8,7 @@ from barnabas.broker.channel import Hold, Outcome
 from barnabas.broker.cluster_action import check_order, check_order_once_registered
 from barnabas.broker.context import Context
 from barnabas.broker.control_wire import in_pieces, stop_replica_response, stop_replica_values
-from barnabas.errors import FencedLeaderEpoch, KafkaError
+from barnabas.errors import KafkaError
 from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from barnabas.types import TopicPartition
 
@@ -31,8 +31,8 @@ async def _carry_out(context: Context, request: StopReplicaRequest) -> StopRepli
     except KafkaError as error:
         return StopReplicaResponse(error_code=error.code)
     node = context.node
-    values, stale = stop_replica_values(request, context.version, node.image.topics)
-    codes: dict[TopicPartition, int] = dict.fromkeys(stale, FencedLeaderEpoch.code)
+    values = stop_replica_values(request, context.version)
+    codes: dict[TopicPartition, int] = {}
     try:
         for value in values:
             for piece in in_pieces(value, _PARTITIONS_PER_TURN):

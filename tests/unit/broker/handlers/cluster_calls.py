@@ -19,7 +19,7 @@ from barnabas.cluster.store import Set
 from barnabas.protocol.api import Api
 from barnabas.protocol.message import Message
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient
+from tests.raw_client import PATIENCE_S, RawClient
 from tests.unit.broker.handlers.group_calls import node_of
 
 BROKER_EPOCH = 500
@@ -47,7 +47,7 @@ class Member(NamedTuple):
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Something done on the broker's own loop."""
         assert self.broker._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self.broker._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self.broker._loop).result(PATIENCE_S)
 
 
 @contextmanager

@@ -13,16 +13,14 @@ from barnabas.broker.control_wire import (
     stop_replica_codes,
     stop_replica_request,
 )
-from barnabas.broker.metadata_wire import update_metadata_request
-from barnabas.cluster.control import StopReplica, UpdateMetadata
-from barnabas.cluster.image import PartitionImage, TopicImage
+from barnabas.cluster.control import StopReplica
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     FencedLeaderEpoch,
     StaleBrokerEpoch,
     StaleControllerEpoch,
 )
-from barnabas.protocol.api import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from barnabas.protocol.api import LEADER_AND_ISR, STOP_REPLICA
 from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.stop_replica import (
     StopReplicaPartitionState,
@@ -39,7 +37,6 @@ from tests.unit.broker.handlers.cluster_calls import (
     Member,
     cluster_member,
     led,
-    topic_id,
 )
 
 
@@ -54,7 +51,7 @@ def stop(
 ) -> tuple[StopReplicaRequest, int]:
     names = tuple(TopicPartition(topic, number) for number in numbers)
     value = StopReplica(7, controller_epoch, names, delete)
-    return stop_replica_request(value, BROKER_EPOCH, {})
+    return stop_replica_request(value, BROKER_EPOCH)
 
 
 def host(member: Member, topic: str, numbers: list[int]) -> None:
@@ -119,22 +116,43 @@ def test_every_version(member: Member, version: int) -> None:
     assert hosted(member, topic) == {1}
 
 
-def test_what_was_said_in_an_older_leader_epoch_is_refused(member: Member) -> None:
-    """KIP-570: it was under way for longer than what came after it."""
-    host(member, "fenced", [0, 1])
-    state = PartitionImage(0, 3, (0,), (0, 7), 2, CONTROLLER_EPOCH)
-    partitions = {0: state._replace(leader_epoch=4), 1: state}
-    topic = TopicImage("fenced", topic_id("fenced"), partitions, {})
-    update = UpdateMetadata(7, CONTROLLER_EPOCH, "c", (), (topic,))
-    message, version = update_metadata_request(update, BROKER_EPOCH, {})
-    assert member.call(UPDATE_METADATA, message, version).error_code == 0
-    names = (TopicPartition("fenced", 0), TopicPartition("fenced", 1))
-    older = {"fenced": topic._replace(partitions=dict.fromkeys(range(2), state))}
-    value = StopReplica(7, CONTROLLER_EPOCH, names, delete=False)
-    stopping, in_version = stop_replica_request(value, BROKER_EPOCH, older)
-    response = member.call(STOP_REPLICA, stopping, in_version)
-    assert stop_replica_codes(response) == {names[0]: FencedLeaderEpoch.code, names[1]: 0}
-    assert hosted(member, "fenced") == {0}
+@pytest.mark.parametrize("delete", [False, True])
+def test_what_was_said_in_an_older_leader_epoch_is_refused(member: Member, delete: bool) -> None:
+    """KIP-570: it was under way for longer than what came after it.
+
+    What counts is the epoch of the replica here: 3. -1 does not say, -2 is a topic that goes.
+    """
+    name = f"fenced-{delete}"
+    host(member, name, [0, 1, 2, 3, 4])
+    said = dict(enumerate([2, 3, 4, -1, -2]))
+    names = [TopicPartition(name, number) for number in said]
+    epochs = {names[number]: epoch for number, epoch in said.items()}
+    missing = TopicPartition(name, 9)
+    value = StopReplica(7, CONTROLLER_EPOCH, (*names, missing), delete, {**epochs, missing: 0})
+    stopping, version = stop_replica_request(value, BROKER_EPOCH)
+    response = member.call(STOP_REPLICA, stopping, version)
+    assert stop_replica_codes(response) == {
+        **dict.fromkeys([*names, missing], 0),
+        names[0]: FencedLeaderEpoch.code,
+    }
+    assert hosted(member, name) == {0}
+    there = {f"{name}-{number}" for number in ([0] if delete else said)}
+    assert directories(member, name) == there
+
+
+def test_a_late_deletion_does_not_reach_a_replica_that_came_back(member: Member) -> None:
+    """It was sent on a connection that the controller has given up since."""
+    host(member, "again", [0])
+    late = StopReplica(
+        7, CONTROLLER_EPOCH, (TopicPartition("again", 0),), True, {TopicPartition("again", 0): 3}
+    )
+    back, version = leader_and_isr_request(led("again", [0], leader_epoch=4), BROKER_EPOCH, {})
+    assert member.call(LEADER_AND_ISR, back, version).error_code == 0
+    stopping, version = stop_replica_request(late, BROKER_EPOCH)
+    codes = stop_replica_codes(member.call(STOP_REPLICA, stopping, version))
+    assert codes == {TopicPartition("again", 0): FencedLeaderEpoch.code}
+    assert hosted(member, "again") == {0}
+    assert directories(member, "again") == {"again-0"}
 
 
 def test_zk_3_who_is_refused(member: Member) -> None:

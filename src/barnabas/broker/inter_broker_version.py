@@ -1,0 +1,28 @@
+"""What `inter.broker.protocol.version` means here: how the leaders of this broker change ISRs.
+
+A version is written as Kafka writes it: `2.6`, `2.7-IV1`, `0.10.2`; without `-IV` it is the last of
+its release.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from barnabas.errors import ConfigError
+
+NAME: Final = "inter.broker.protocol.version"
+
+_FORM: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*(?:-IV(\d+))?")
+_LAST: Final = 1_000
+_ALTER_PARTITION: Final = (2, 7, 2)
+"""2.7-IV2: from then on the controller is asked, which alone writes (KIP-497)."""
+
+
+def writes_isrs(version: str) -> bool:
+    """Whether leaders write their partitions' state nodes themselves (RE-9); raises ConfigError."""
+    found = _FORM.fullmatch(version.strip())
+    if found is None:
+        raise ConfigError(f"{NAME}={version}: expected a version of Kafka, such as 3.9 or 2.6-IV0")
+    major, minor, step = found.groups()
+    return (int(major), int(minor), _LAST if step is None else int(step)) < _ALTER_PARTITION

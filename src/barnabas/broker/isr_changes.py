@@ -1,0 +1,82 @@
+"""How leaders below inter.broker.protocol.version 2.7 tell the controller of ISRs (RE-9).
+
+    /isr_change_notification/isr_change_0000000007
+        {"version":1,"partitions":[{"topic":"t","partition":0}]}
+
+They have written the partitions' state nodes before; the node here says which. The controller reads
+those, tells all brokers, and removes it. So does every controller, whatever its own version is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from barnabas.cluster import layout
+from barnabas.cluster.loading import children
+from barnabas.cluster.store import Check, Create, Delete, MetadataStore, NoNode, Operation, Set
+from barnabas.controller.isr import Written
+from barnabas.errors import CorruptData
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_PREFIX = f"{layout.ISR_CHANGES}/isr_change_"
+_PARTITIONS_AT_ONCE = 2_000
+"""So that a node stays below a megabyte, whatever the topics are called."""
+
+
+class Announced(NamedTuple):
+    """What was found; the nodes are there until `remove`."""
+
+    partitions: list[TopicPartition]
+    paths: list[str]
+
+
+async def announce(store: MetadataStore, names: Sequence[TopicPartition]) -> None:
+    """The ISRs of these have been written; raises MetadataError."""
+    for first in range(0, len(names), _PARTITIONS_AT_ONCE):
+        data = layout.encode_isr_change(names[first : first + _PARTITIONS_AT_ONCE])
+        await store.commit([Create(_PREFIX, data, sequential=True)])
+
+
+async def announced(store: MetadataStore) -> Announced:
+    """What leaders have announced, in its order, each partition once."""
+    paths = [f"{layout.ISR_CHANGES}/{name}" for name in await children(store, layout.ISR_CHANGES)]
+    partitions: dict[TopicPartition, None] = {}
+    for path, node in zip(paths, await store.read_many(paths), strict=True):
+        if node is None:
+            continue
+        try:
+            partitions.update(dict.fromkeys(layout.decode_isr_change(path, node.data)))
+        except CorruptData as error:
+            _log.error("what a leader says of its ISRs is not understood: %s", error)
+    return Announced(list(partitions), paths)
+
+
+async def remove(store: MetadataStore, paths: Iterable[str], epoch_version: int) -> None:
+    """`epoch_version` is the controller's: a deposed one removes nothing."""
+    for path in paths:
+        with suppress(NoNode):
+            await store.commit([Check(layout.CONTROLLER_EPOCH, epoch_version), Delete(path)])
+
+
+async def read_states(
+    store: MetadataStore, names: Iterable[TopicPartition]
+) -> dict[TopicPartition, Written]:
+    """What the state nodes of these say, those that there are."""
+    paths = {name: layout.state_path(*name) for name in names}
+    nodes = await store.read_many(list(paths.values()))
+    return {
+        name: Written(layout.decode_state(*name, node.data), node.version)
+        for name, node in zip(paths, nodes, strict=True)
+        if node is not None
+    }
+
+
+def states_written(operations: Iterable[Operation]) -> list[TopicPartition]:
+    """Of which partitions these operations write a state node that is there already."""
+    found = (layout.partition_of_state(each.path) for each in operations if isinstance(each, Set))
+    return [name for name in dict.fromkeys(found) if name is not None]

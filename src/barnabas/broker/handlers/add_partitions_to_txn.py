@@ -69,12 +69,14 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
         if version < _BROKERS and not context.allowed(name):
             raise TransactionalIdAuthorizationFailed
         partitions = partitions_of(transaction.topics)
+        # First of all: a broker that no controller has spoken to yet knows of no topic, and is not
+        # the one to ask.
+        shard = context.node.transactions.shard_of(name) if name else None
         refused = {one: code for one in partitions if (code := _refusal(context, one))}
         if refused:
             return add_result(transaction, lambda one: refused.get(one, OperationNotAttempted.code))
-        if not name:
+        if shard is None:
             raise InvalidRequest
-        shard = context.node.transactions.shard_of(name)
     except KafkaError as error:
         return fail(error)
     if transaction.verify_only:

@@ -10,22 +10,29 @@ BIN := $(VENV)/bin
 SEED ?= 0
 SEEDS ?= 1
 
+# make soak; without a SEED of its own it takes a new one, and says which
+MINUTES ?= 10
+
 # make run
 INPUT ?=
 OUT ?= out
 MASTER ?=
 SERVICE ?=
+SERVERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format quick sim bench bench-kafka bench-spark clean
+.PHONY: help run test check lint format quick sim soak bench bench-kafka bench-spark clean
 
 help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
 	@echo '            INPUT=access.log  SERVICE=1  OUT=directory  MASTER=local[4]'
+	@echo '            SERVERS=localhost:9092 into a cluster that runs, instead of a broker of its own'
 	@echo 'make test   every test (what is not installed here skips, and says what to install)'
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
 	@echo 'make lint   the first four of these'
 	@echo 'make sim    a cluster under faults, from a seed: SEED=7, or SEEDS=1000 from there on'
+	@echo 'make soak   three brokers and a ZooKeeper killed, paused and stopped at random while all kinds'
+	@echo '            of clients work, then the whole account: MINUTES=10  SEED=7'
 	@echo 'make format puts right what can be put right: format, imports, the map of the files'
 	@echo 'make bench  the numbers of the README, on this machine; bench-kafka and bench-spark put a'
 	@echo '            real Kafka and Spark'\''s own connector beside them'
@@ -34,7 +41,8 @@ help:
 run: $(VENV)/run.stamp
 	@$(BIN)/python -m barnabas.pipeline run --out '$(OUT)' \
 		$(if $(INPUT),--input '$(INPUT)') $(if $(MASTER),--master '$(MASTER)') \
-		$(if $(filter-out 0,$(SERVICE)),--service)
+		$(if $(filter-out 0,$(SERVICE)),--service) \
+		$(if $(SERVERS),--bootstrap-servers '$(SERVERS)')
 
 # What starts processes runs on two cores, file by file; all else on as many as there are.
 QUICK := tests/tidy tests/unit tests/property
@@ -65,6 +73,10 @@ quick: $(VENV)/dev.stamp
 
 sim: $(VENV)/dev.stamp
 	@$(BIN)/python -m barnabas.simulation --seed '$(SEED)' --seeds '$(SEEDS)'
+
+soak: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.integration.soak --minutes '$(MINUTES)' \
+		$(if $(filter file,$(origin SEED)),,--seed '$(SEED)')
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks

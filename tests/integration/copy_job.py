@@ -10,7 +10,7 @@ import sys
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 AT_ONCE = 10
-TIMEOUT_S = 20.0
+TIMEOUT_S = 90.0
 
 
 def main(servers: str, group: str, source: str, target: str) -> None:

@@ -42,16 +42,21 @@ class Command:
         )
         return self.process
 
-    def until(self, condition: Callable[[], bool]) -> None:
+    def until(self, condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
         assert self.process is not None
-        give_up_at = time.monotonic() + PATIENCE_S
+        give_up_at = time.monotonic() + patience_s
         while not condition():
             assert self.process.poll() is None, self.process.communicate()
             assert time.monotonic() < give_up_at
             time.sleep(0.02)
 
     def agrees(self, found: Found) -> None:
-        """The tables say what an uninterrupted run would have said."""
+        """The tables say what an uninterrupted run would have said, and so does its broker."""
+        self.figures_agree(found)
+        letters = Counted(self.out).dead_letters()
+        assert letters == sorted(found.bad)
+
+    def figures_agree(self, found: Found) -> None:
         figures = read_figures(self.out / "tables")
         assert figures.accounts[:3] == (found.lines, len(found.hits), len(found.bad))
         assert figures.humans.visitors + figures.robots.visitors == found.visitors
@@ -59,8 +64,6 @@ class Command:
         assert figures.humans.bounces + figures.robots.bounces == found.bounces
         assert figures.humans.open + figures.robots.open == found.open()
         assert figures.timeline.size_bytes == sum(hit.size_bytes for hit in found.hits)
-        letters = Counted(self.out).dead_letters()
-        assert letters == sorted(found.bad)
 
 
 class Counted:
@@ -70,18 +73,21 @@ class Counted:
         self._directory = out / "broker"
 
     def dead_letters(self) -> list[bytes]:
-        partition = TopicPartition(DEAD_LETTER_TOPIC, 0)
-        with (
-            barnabas.Broker(self._directory) as broker,
-            SyncConsumer(broker.bootstrap_servers) as consumer,
-        ):
-            end = consumer.end_offsets([partition])[partition]
-            consumer.assign([partition])
-            consumer.seek(partition, 0)
-            values: list[bytes] = []
-            while len(values) < end:
-                values.extend(record.value or b"" for record in consumer.poll(timeout_ms=1000))
-        return sorted(values)
+        with barnabas.Broker(self._directory) as broker:
+            return dead_letters(broker.bootstrap_servers)
+
+
+def dead_letters(servers: str) -> list[bytes]:
+    """Sorted."""
+    partition = TopicPartition(DEAD_LETTER_TOPIC, 0)
+    with SyncConsumer(servers) as consumer:
+        end = consumer.end_offsets([partition])[partition]
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        values: list[bytes] = []
+        while len(values) < end:
+            values.extend(record.value or b"" for record in consumer.poll(timeout_ms=1000))
+    return sorted(values)
 
 
 @pytest.fixture

@@ -17,15 +17,17 @@ from barnabas.errors import BarnabasError, ConfigError
 from barnabas.pipeline.stop import Stop
 
 _DESCRIPTION = """\
-Collects the lines of a web server's access log into a topic of an embedded broker, works them up
-with Spark into tables of visits, and draws a page of them. A second run with the same --out goes
-on where the first one ended.
+Collects the lines of a web server's access log into a topic of an embedded broker, or of a cluster
+that runs already, works them up with Spark into tables of visits, and draws a page of them. A
+second run with the same --out goes on where the first one ended.
 """
 _EXAMPLES = """\
 examples:
   python -m barnabas.pipeline run                                a generated log
   python -m barnabas.pipeline run --input /var/log/apache2/access.log
   python -m barnabas.pipeline run --input access.log --service   go on while the log grows
+  python -m barnabas.pipeline run --service --bootstrap-servers 127.0.0.1:9092,127.0.0.1:9093
+                                                                 into a cluster's topics
   python -m barnabas.pipeline report                             only draw the page again
 """
 
@@ -66,7 +68,15 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, default=1926, help="of the log made up")
     run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
     run.add_argument("--service", action="store_true", help="go on until Ctrl-C")
-    run.add_argument("--port", type=_port, default=0, help="the broker's (default: a free one)")
+    brokers = run.add_mutually_exclusive_group()
+    brokers.add_argument("--port", type=_port, default=0, help="the broker's (default: a free one)")
+    brokers.add_argument(
+        "--bootstrap-servers",
+        metavar="HOST:PORT,...",
+        help="of a cluster that runs already (default: a broker of the run's own); its topics"
+        " web-access and web-access-dead-letters are made, with as many replicas as it gives to"
+        " new topics",
+    )
     run.add_argument(
         "--batch", type=_positive, default=250_000, help="records a micro-batch has at most"
     )
@@ -88,6 +98,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         is_service=given.service,
         port=given.port,
         max_records_per_batch=given.batch,
+        bootstrap_servers=given.bootstrap_servers,
     )
     stop.listen()
     with Workspace(given.out) as workspace:

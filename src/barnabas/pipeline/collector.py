@@ -49,7 +49,15 @@ class Collected(NamedTuple):
 class Collector:
     """Sends files to one topic and remembers how far it got. Use it as a context manager."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, registry: Registry) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        registry: Registry,
+        *,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        self._patience_s = patience_s
         self._topic = topic
         self._registry = registry
         self._producer = SyncProducer(
@@ -107,15 +115,16 @@ class Collector:
     def _await(self, deliveries: list[Delivery]) -> None:
         """Until all are acknowledged; or until, for long, not one more of them is."""
         left = deliveries
-        give_up_at = time.monotonic() + _PATIENCE_S
+        give_up_at = time.monotonic() + self._patience_s
         while left:
             time.sleep(_POLL_S)
             now = [delivery for delivery in left if not delivery.done()]
             if len(now) < len(left):
-                give_up_at = time.monotonic() + _PATIENCE_S
+                give_up_at = time.monotonic() + self._patience_s
             elif time.monotonic() > give_up_at:
                 raise NothingAcknowledged(
-                    f"no line was acknowledged in {_PATIENCE_S:.0f} s; {len(left):,} are waiting"
+                    f"no line was acknowledged in {self._patience_s:.0f} s;"
+                    f" {len(left):,} are waiting"
                 )
             left = now
         for delivery in deliveries:

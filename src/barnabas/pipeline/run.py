@@ -10,6 +10,8 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +43,8 @@ _TRIGGER_S = 5.0
 _POLL_S = 1.0
 _LOOK_S = 1
 _REPORT_EVERY_S = 10.0
+# A dead leader is missed only when its session ends, after 18 s unless somebody has set less.
+_CLUSTER_PATIENCE_S = 60.0
 
 
 class Options(NamedTuple):
@@ -53,6 +57,7 @@ class Options(NamedTuple):
     is_service: bool
     port: int  # 0: a free one
     max_records_per_batch: int
+    bootstrap_servers: str | None = None  # None: a broker of the run's own
 
 
 class Run:
@@ -72,14 +77,35 @@ class Run:
         provide_java(os.environ)  # else it would be missed only after all the rest
         path = self._input()
         before = read_accounts(self._workspace.tables)
-        with barnabas.Broker(self._workspace.broker, config=self._listeners()) as broker:
-            self._steps.tell("broker", f"{broker.bootstrap_servers}, log in {broker.data_dir}")
-            _create_topics(broker.bootstrap_servers)
-            registry = Registry(self._workspace.registry)
-            with Collector(broker.bootstrap_servers, TOPIC, registry) as collector:
+        with self._brokers() as servers:
+            _create_topics(servers)
+            with self._collector(servers) as collector:
                 self._collect(collector, path)
-                self._process(broker, collector, path)
+                self._process(servers, collector, path)
         return self._conclude(before)
+
+    @contextmanager
+    def _brokers(self) -> Iterator[str]:
+        """Where they listen: those of a cluster, or one of our own for as long as we need it."""
+        servers = self._options.bootstrap_servers
+        if servers is None:
+            self._workspace.check_own_broker()
+            with barnabas.Broker(self._workspace.broker, config=self._listeners()) as broker:
+                self._steps.tell("broker", f"{broker.bootstrap_servers}, log in {broker.data_dir}")
+                yield broker.bootstrap_servers
+            return
+        with SyncAdmin(servers) as admin:
+            cluster = admin.describe_cluster()
+        self._workspace.check_cluster(cluster.cluster_id)
+        names = ", ".join(f"{broker.host}:{broker.port}" for broker in cluster.brokers)
+        self._steps.tell("cluster", f"{cluster.cluster_id}: {names}")
+        yield servers
+
+    def _collector(self, servers: str) -> Collector:
+        registry = Registry(self._workspace.registry)
+        if self._options.bootstrap_servers is None:
+            return Collector(servers, TOPIC, registry)
+        return Collector(servers, TOPIC, registry, patience_s=_CLUSTER_PATIENCE_S)
 
     def _listeners(self) -> dict[str, str]:
         # Executors on other machines have to reach the broker as well.
@@ -106,13 +132,13 @@ class Run:
             sent = collector.collect(path)
             told.append(_told(sent, path))
 
-    def _process(self, broker: barnabas.Broker, collector: Collector, path: Path) -> None:
+    def _process(self, servers: str, collector: Collector, path: Path) -> None:
         with self._stop.patiently(), self._steps.timed("spark") as told:
             spark = self._session()
             told.append(f"{spark.version} on {spark.sparkContext.master}")
         try:
             with self._stop.patiently():
-                self._run_job(spark, broker, collector, path)
+                self._run_job(spark, servers, collector, path)
         finally:
             spark.stop()
 
@@ -127,11 +153,11 @@ class Run:
         self._stop.listen()  # PySpark has put a handler of its own in place
         return spark
 
-    def _run_job(
-        self, spark: SparkSession, broker: barnabas.Broker, collector: Collector, path: Path
-    ) -> None:
+    def _run_job(self, spark: SparkSession, servers: str, collector: Collector, path: Path) -> None:
+        if self._options.bootstrap_servers is None:
+            servers = f"{_reachable_host(spark)}:{servers.rpartition(':')[2]}"
         job = Job(
-            bootstrap_servers=f"{_reachable_host(spark)}:{broker.port}",
+            bootstrap_servers=servers,
             topic=TOPIC,
             dead_letter_topic=DEAD_LETTER_TOPIC,
             tables=self._workspace.tables.resolve(),
@@ -214,7 +240,7 @@ def _told(sent: Collected, path: Path) -> str:
 
 
 def _reachable_host(spark: SparkSession) -> str:
-    """Where Spark's executors find the broker: beside the driver."""
+    """Where Spark's executors find the broker of our own: beside the driver."""
     if (spark.sparkContext.master or LOCAL).startswith("local"):
         return "127.0.0.1"
     return str(spark.conf.get("spark.driver.host"))
@@ -222,7 +248,7 @@ def _reachable_host(spark: SparkSession) -> str:
 
 def _create_topics(bootstrap_servers: str) -> None:
     with SyncAdmin(bootstrap_servers) as admin:
-        for topic in (NewTopic(TOPIC, _PARTITIONS, 1), NewTopic(DEAD_LETTER_TOPIC, 1, 1)):
+        for topic in (NewTopic(TOPIC, _PARTITIONS), NewTopic(DEAD_LETTER_TOPIC, 1)):
             try:
                 admin.create_topics([topic])
             except TopicAlreadyExists:

@@ -5,6 +5,7 @@
     input/         the generated log           run.log      what broker and clients say
     report.html    the page                    spark.log    what Spark's Java side says
     lock           held while somebody uses all this
+    cluster.id     instead of broker/, where the lines are sent to a cluster: which one
 
 They belong together: a broker's log without its checkpoint would be counted again.
 """
@@ -55,6 +56,39 @@ class Workspace:
                     ) from None
                 time.sleep(0.2)
 
+    def check_own_broker(self) -> None:
+        """Raises `ConfigError` where the lines went to a cluster before."""
+        if (known := self._cluster_id()) is not None:
+            raise ConfigError(
+                f"the tables in {self.directory} are of lines in the cluster {known}: name it"
+                " (--bootstrap-servers), or choose another directory: --out"
+            )
+
+    def check_cluster(self, cluster_id: str) -> None:
+        """Raises `ConfigError` where the lines went elsewhere before: offsets mean something in
+        one log only."""
+        if self.broker.exists():
+            raise ConfigError(
+                f"the tables in {self.directory} are of lines in a broker of their own: leave"
+                " --bootstrap-servers away, or choose another directory: --out"
+            )
+        known = self._cluster_id()
+        if known is None:
+            written = self._cluster_file.with_suffix(".new")
+            written.write_text(f"{cluster_id}\n", "utf-8")
+            written.replace(self._cluster_file)
+        elif known != cluster_id:
+            raise ConfigError(
+                f"the tables in {self.directory} are of lines in the cluster {known}, and this is"
+                f" {cluster_id}: choose another directory: --out"
+            )
+
+    def _cluster_id(self) -> str | None:
+        try:
+            return self._cluster_file.read_text("utf-8").strip()
+        except FileNotFoundError:
+            return None
+
     def is_full(self) -> bool:
         """Whether there is no room left to speak of."""
         return shutil.disk_usage(self.directory).free < _LEAST_FREE_BYTES
@@ -67,6 +101,10 @@ class Workspace:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def _cluster_file(self) -> Path:
+        return self.directory / "cluster.id"
 
     @property
     def broker(self) -> Path:

@@ -23,3 +23,20 @@ def test_a_place_that_cannot_be_written_ux_4(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="choose another directory: --out"):
         Workspace(tmp_path / "file" / "out")
+
+
+def test_it_belongs_to_one_log(tmp_path: Path) -> None:
+    """SP-4: offsets of another cluster, or of the run's own broker, are offsets of other lines."""
+    with Workspace(tmp_path / "cluster") as workspace:
+        workspace.check_own_broker()
+        for _ in range(2):
+            workspace.check_cluster("one")
+        with pytest.raises(ConfigError, match="in the cluster one, and this is two: choose"):
+            workspace.check_cluster("two")
+        with pytest.raises(ConfigError, match=r"in the cluster one: name it \(--bootstrap"):
+            workspace.check_own_broker()
+    with Workspace(tmp_path / "own") as workspace:
+        workspace.broker.mkdir()
+        with pytest.raises(ConfigError, match="in a broker of their own: leave"):
+            workspace.check_cluster("one")
+        workspace.check_own_broker()

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 
 from barnabas.cluster.image import BrokerImage
 from barnabas.controller.controller import Controller
-from barnabas.controller.decision import Decision
+from barnabas.controller.decision import Decision as Controlled
+from barnabas.coordinator.decision import NOTHING, Decision
+from barnabas.coordinator.transactions import Transactions
 from barnabas.replication.follower import Append, Fetched, FetchFrom, Follower, Step
 from barnabas.replication.partition import Effect, Partition, ProposeIsr
 from barnabas.simulation.cluster import Cluster
-from barnabas.simulation.disk import Disk, Entry, SimLog
+from barnabas.simulation.disk import Disk, SimLog
 from barnabas.simulation.machines import Machines
 from barnabas.simulation.sim_broker import SimBroker
+from barnabas.simulation.transactional import TransactionalProducer
 from barnabas.simulation.workload import Producer
 from barnabas.types import TopicPartition
 
@@ -61,7 +64,7 @@ class TrustingController(Controller):
 
     __slots__ = ()
 
-    def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
+    def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Controlled:
         return super().brokers_changed(
             {broker_id: each._replace(may_have_lost=False) for broker_id, each in live.items()}
         )
@@ -72,7 +75,7 @@ class ControllerThatSeesNoBounce(Controller):
 
     __slots__ = ()
 
-    def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Decision:
+    def brokers_changed(self, live: Mapping[int, BrokerImage]) -> Controlled:
         bounced = {each: live[each] for each in self.image.brokers if each in live}
         self.image = self.image._replace(brokers={**self.image.brokers, **bounced})
         return super().brokers_changed(live)
@@ -93,11 +96,8 @@ class ForgetfulLog(SimLog):
 
     __slots__ = ()
 
-    def truncate(self, offset: int) -> list[Entry]:
-        producers = {producer: list(each) for producer, each in self.producers.items()}
-        gone = super().truncate(offset)
-        self.producers = producers
-        return gone
+    def forget_producers(self) -> None:
+        """They are remembered."""
 
 
 class RenumberingProducer(Producer):
@@ -112,10 +112,30 @@ class RenumberingProducer(Producer):
         return done
 
 
+class ForgetfulCoordinator(Transactions):
+    """Takes what its predecessor decided for done: nobody writes the markers."""
+
+    __slots__ = ()
+
+    def loaded(self, now_ms: int) -> Decision:
+        super().loaded(now_ms)
+        return NOTHING
+
+
+class ProducerWithoutDoubts(TransactionalProducer):
+    """Goes on in its epoch, whatever may still be under way (KIP-360)."""
+
+    __slots__ = ()
+
+    async def end_doubts(self) -> None:
+        """It has none."""
+
+
 PLANTED = {
     "leader": Machines(partition=HastyLeader),
     "follower": Machines(follower=CarelessFollower),
     "controller": Machines(controller=TrustingController),
     "log": Machines(log=ForgetfulLog),
+    "coordinator": Machines(transactions=ForgetfulCoordinator),
     "client": Machines(producer=RenumberingProducer),
 }

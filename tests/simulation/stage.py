@@ -30,6 +30,7 @@ class Stage:
         *,
         min_isr: int = 1,
         unclean: bool = False,
+        transactional: bool = False,
         seed: int = 1,
     ) -> None:
         options = Options(
@@ -38,6 +39,7 @@ class Stage:
             replication_factor=replicas,
             min_insync_replicas=min_isr,
             is_unclean_allowed=unclean,
+            transactional=int(transactional),
             lag_time_max_ms=8000,
             flush_interval_ms=1 << 40,
         )

@@ -11,7 +11,7 @@ from barnabas.types import TopicPartition
 def _log(*epochs: int) -> SimLog:
     log = SimLog(bytes(16))
     for number, epoch in enumerate(epochs):
-        log.append(epoch, 7, number, 100 + number)
+        log.append(Entry(-1, epoch, 7, number, 100 + number))
     return log
 
 
@@ -33,7 +33,9 @@ def test_cutting_forgets_records_epochs_and_producers() -> None:
     log.flushed = 4
     assert [entry.offset for entry in log.truncate(2)] == [2, 3, 4]
     assert (log.log_end_offset, log.latest_epoch, log.flushed) == (2, 0, 2)
-    assert [written.sequence for written in log.producers[7]] == [0, 1]
+    known = log.producers.get(7)
+    assert known is not None
+    assert [batch.base_sequence for batch in known.batches] == [0, 1]
     log.append_entries([Entry(2, 6, -1, 0, 1)])
     assert log.epoch_end_offset(0) == (0, 2)
 

@@ -7,6 +7,7 @@ from statistics import median
 import pytest
 
 from barnabas.simulation.__main__ import summary, unjudged_rules
+from barnabas.simulation.checkers import RULES
 from barnabas.simulation.machines import Machines
 from barnabas.simulation.options import draw
 from barnabas.simulation.run import Outcome, run
@@ -75,6 +76,7 @@ def test_what_a_machine_raises_is_a_finding_with_a_story() -> None:
 
 def test_a_rule_that_judged_nothing_is_told() -> None:
     outcome = run(draw(0), Machines())
+    outcome.judged.update(dict.fromkeys(RULES, 1))
     outcome.judged["truncation"] = 0
     assert unjudged_rules([outcome] * 50) == ["truncation"]
     assert unjudged_rules([outcome]) == []

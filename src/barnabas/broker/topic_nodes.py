@@ -13,13 +13,17 @@ from typing import NamedTuple
 
 from barnabas.clock import Random
 from barnabas.cluster import layout
-from barnabas.cluster.image import PartitionImage, TopicImage
+from barnabas.cluster.image import TopicImage
 from barnabas.cluster.layout import TopicNode
-from barnabas.cluster.loading import LatestEpochOf, children
-from barnabas.cluster.store import Check, MetadataStore, Operation, Set, Znode
+from barnabas.cluster.loading import (
+    LatestEpochOf,
+    children,
+    images_of,
+    load_configs_of,
+    load_partitions,
+)
+from barnabas.cluster.store import Check, MetadataStore, Operation, Set
 from barnabas.types import TopicPartition
-
-_NO_TOPIC_ID = bytes(16)
 
 
 class _Read(NamedTuple):
@@ -57,22 +61,8 @@ class TopicNodes:
             return {}
         self._watch(names)
         nodes = await self._nodes(names)
-        states = await self._partitions(
-            {
-                TopicPartition(name, number): (node.topic, replicas)
-                for name, node in nodes.items()
-                for number, replicas in node.topic.replicas.items()
-            }
-        )
-        configs = await self.configs(nodes)
-        topics = {}
-        for name, node in nodes.items():
-            partitions = {
-                number: states[TopicPartition(name, number)] for number in node.topic.replicas
-            }
-            topic_id = node.topic.topic_id or _NO_TOPIC_ID
-            topics[name] = TopicImage(name, topic_id, partitions, configs[name])
-        return topics
+        topics = {name: node.topic for name, node in nodes.items()}
+        return await images_of(self._store, topics, self._latest_epoch_of)
 
     async def grown(self, topics: Sequence[TopicImage]) -> list[TopicImage]:
         """Those of these topics, whole, that have more partitions by now."""
@@ -85,13 +75,12 @@ class TopicNodes:
             if topic.name not in nodes:
                 continue
             node = nodes[topic.name].topic
-            added = await self._partitions(
-                {
-                    TopicPartition(topic.name, number): (node, replicas)
-                    for number, replicas in node.replicas.items()
-                    if number not in topic.partitions
-                }
-            )
+            wanted = {
+                TopicPartition(topic.name, number): (node, replicas)
+                for number, replicas in node.replicas.items()
+                if number not in topic.partitions
+            }
+            added = await load_partitions(self._store, wanted, self._latest_epoch_of)
             if added:
                 partitions = dict(topic.partitions)
                 partitions.update((name.partition, each) for name, each in added.items())
@@ -100,12 +89,7 @@ class TopicNodes:
 
     async def configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
         """What these topics' own configs set now; nothing if there is no node."""
-        paths = {name: layout.topic_config_path(name) for name in names}
-        nodes = await self._store.read_many(list(paths.values()))
-        return {
-            name: {} if node is None else layout.decode_config(path, node.data)
-            for (name, path), node in zip(paths.items(), nodes, strict=True)
-        }
+        return await load_configs_of(self._store, names)
 
     async def paths_of(self, names: Sequence[str]) -> list[str]:
         """Every node that there is of these topics, in the order in which they can be deleted.
@@ -152,30 +136,3 @@ class TopicNodes:
         if len(operations) > 1:
             await self._store.commit(operations)
         return found
-
-    async def _partitions(
-        self, wanted: Mapping[TopicPartition, tuple[TopicNode, Sequence[int]]]
-    ) -> dict[TopicPartition, PartitionImage]:
-        """These partitions, each with its topic's node and its replicas."""
-        nodes = await self._store.read_many([layout.state_path(*name) for name in wanted])
-        return {
-            name: self._partition(name, topic, replicas, node)
-            for (name, (topic, replicas)), node in zip(wanted.items(), nodes, strict=True)
-        }
-
-    def _partition(
-        self, name: TopicPartition, topic: TopicNode, replicas: Sequence[int], node: Znode | None
-    ) -> PartitionImage:
-        if node is None:
-            return PartitionImage.never_led(replicas, self._latest_epoch_of(name))
-        state = layout.decode_state(*name, node.data)
-        return PartitionImage(
-            state.leader,
-            state.leader_epoch,
-            state.isr,
-            tuple(replicas),
-            node.version,
-            state.controller_epoch,
-            adding=tuple(topic.adding.get(name.partition, ())),
-            removing=tuple(topic.removing.get(name.partition, ())),
-        )

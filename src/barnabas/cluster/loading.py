@@ -1,5 +1,7 @@
 """Reading the metadata tree: all of it for a new controller, parts of it for the others.
 
+Nodes are read many at a time: on a server every question takes its way there and back.
+
 What the tree says is taken as it is; a node that cannot be read raises CorruptData with its path.
 Nodes that are missing half-way (a creation or deletion that a crash interrupted) are no error:
 a partition without a state node is loaded as one that nobody has led yet, but with the epochs that
@@ -8,11 +10,12 @@ its log knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.cluster import layout
 from barnabas.cluster.image import NEVER_LED, BrokerImage, PartitionImage, TopicImage
-from barnabas.cluster.store import MetadataStore
+from barnabas.cluster.layout import TopicNode
+from barnabas.cluster.store import MetadataStore, Znode
 from barnabas.types import TopicPartition
 
 LatestEpochOf = Callable[[TopicPartition], int]
@@ -36,47 +39,90 @@ async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
 
 
 async def load_topics(
-    store: MetadataStore, latest_epoch_of: LatestEpochOf = no_log
+    store: MetadataStore,
+    latest_epoch_of: LatestEpochOf = no_log,
+    names: Sequence[str] | None = None,
 ) -> dict[str, TopicImage]:
-    """Every topic, by name."""
-    topics = {}
-    for name in await children(store, layout.TOPICS):
-        topic = await load_topic(store, name, latest_epoch_of)
-        if topic is not None:
-            topics[name] = topic
-    return topics
+    """Every topic, or each of these that there is, by name."""
+    wanted = await children(store, layout.TOPICS) if names is None else names
+    nodes = await store.read_many([layout.topic_path(name) for name in wanted])
+    topics = {
+        name: layout.decode_topic(name, node.data)
+        for name, node in zip(wanted, nodes, strict=True)
+        if node is not None  # else it went between the two reads
+    }
+    return await images_of(store, topics, latest_epoch_of)
 
 
 async def load_topic(
     store: MetadataStore, name: str, latest_epoch_of: LatestEpochOf = no_log
 ) -> TopicImage | None:
-    """One topic with its partitions and its config, or None where there is none."""
-    node = await store.read(layout.topic_path(name))
-    if node is None:
-        return None
-    topic = layout.decode_topic(name, node.data)
-    partitions = {
-        number: await _load_partition(store, TopicPartition(name, number), ids, latest_epoch_of)
-        for number, ids in topic.replicas.items()
+    """One topic, or None where there is none."""
+    return (await load_topics(store, latest_epoch_of, [name])).get(name)
+
+
+async def images_of(
+    store: MetadataStore, topics: Mapping[str, TopicNode], latest_epoch_of: LatestEpochOf
+) -> dict[str, TopicImage]:
+    """The topics whose nodes these are, with their partitions and their configs."""
+    wanted = {
+        TopicPartition(name, number): (topic, replicas)
+        for name, topic in topics.items()
+        for number, replicas in topic.replicas.items()
     }
-    config = await load_topic_config(store, name)
-    return TopicImage(name, topic.topic_id or bytes(16), partitions, config)
+    found = await load_partitions(store, wanted, latest_epoch_of)
+    configs = await load_configs_of(store, topics)
+    images = {}
+    for name, topic in topics.items():
+        partitions = {number: found[TopicPartition(name, number)] for number in topic.replicas}
+        images[name] = TopicImage(name, topic.topic_id or bytes(16), partitions, configs[name])
+    return images
 
 
-async def load_added_partitions(
-    store: MetadataStore, known: TopicImage, latest_epoch_of: LatestEpochOf = no_log
-) -> dict[int, PartitionImage]:
-    """The partitions that a topic's node has by now, and its image has not."""
-    node = await store.read(layout.topic_path(known.name))
-    if node is None:
-        return {}
-    replicas = layout.decode_topic(known.name, node.data).replicas
+async def load_partitions(
+    store: MetadataStore,
+    wanted: Mapping[TopicPartition, tuple[TopicNode, Sequence[int]]],
+    latest_epoch_of: LatestEpochOf,
+) -> dict[TopicPartition, PartitionImage]:
+    """These partitions, each with its topic's node and its replicas."""
+    nodes = await store.read_many([layout.state_path(*name) for name in wanted])
     return {
-        number: await _load_partition(
-            store, TopicPartition(known.name, number), ids, latest_epoch_of
-        )
-        for number, ids in replicas.items()
-        if number not in known.partitions
+        name: _partition(name, topic, replicas, node, latest_epoch_of)
+        for (name, (topic, replicas)), node in zip(wanted.items(), nodes, strict=True)
+    }
+
+
+def _partition(
+    name: TopicPartition,
+    topic: TopicNode,
+    replicas: Sequence[int],
+    node: Znode | None,
+    latest_epoch_of: LatestEpochOf,
+) -> PartitionImage:
+    if node is None:
+        return PartitionImage.never_led(replicas, latest_epoch_of(name))
+    state = layout.decode_state(*name, node.data)
+    return PartitionImage(
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+        tuple(replicas),
+        node.version,
+        state.controller_epoch,
+        adding=tuple(topic.adding.get(name.partition, ())),
+        removing=tuple(topic.removing.get(name.partition, ())),
+    )
+
+
+async def load_configs_of(
+    store: MetadataStore, names: Iterable[str]
+) -> dict[str, Mapping[str, str]]:
+    """What these topics' own configs set; nothing if there is no node."""
+    paths = {name: layout.topic_config_path(name) for name in names}
+    nodes = await store.read_many(list(paths.values()))
+    return {
+        name: {} if node is None else layout.decode_config(path, node.data)
+        for (name, path), node in zip(paths.items(), nodes, strict=True)
     }
 
 
@@ -97,48 +143,7 @@ async def load_topic_configs(store: MetadataStore) -> dict[str, dict[str, str]]:
     return configs
 
 
-async def load_topic_paths(store: MetadataStore, name: str) -> list[str]:
-    """Every node that there is of a topic, in the order in which they can be deleted.
-
-    Its state nodes, theirs and its own; its config; last the wish for its deletion.
-    """
-    paths = await _paths_below(store, layout.topic_path(name))
-    paths += await _paths_below(store, layout.topic_config_path(name))
-    paths += await _paths_below(store, layout.delete_topic_path(name))
-    return paths
-
-
-async def _paths_below(store: MetadataStore, path: str) -> list[str]:
-    node = await store.read(path)
-    if node is None:
-        return []
-    paths = []
-    for child in sorted(node.children):
-        paths += await _paths_below(store, f"{path}/{child}")
-    return [*paths, path]
-
-
 async def children(store: MetadataStore, path: str) -> tuple[str, ...]:
     """The names below a path, sorted; none where the path itself is missing."""
     node = await store.read(path)
     return () if node is None else tuple(sorted(node.children))
-
-
-async def _load_partition(
-    store: MetadataStore,
-    name: TopicPartition,
-    replicas: Sequence[int],
-    latest_epoch_of: LatestEpochOf,
-) -> PartitionImage:
-    node = await store.read(layout.state_path(*name))
-    if node is None:
-        return PartitionImage.never_led(replicas, latest_epoch_of(name))
-    state = layout.decode_state(*name, node.data)
-    return PartitionImage(
-        state.leader,
-        state.leader_epoch,
-        state.isr,
-        tuple(replicas),
-        node.version,
-        state.controller_epoch,
-    )

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from barnabas.cluster import layout
 from barnabas.cluster.control import IsrProposal
 from barnabas.cluster.image import NO_LEADER, PartitionImage
-from barnabas.cluster.layout import StateNode
+from barnabas.cluster.layout import TRANSACTION_TOPIC, StateNode
 from barnabas.cluster.nodes import DELETE, Effect, Tree
 from barnabas.simulation.disk import Entry, SimLog
 from barnabas.simulation.history import History
+from barnabas.simulation.topic_checks import TopicChecks
+from barnabas.simulation.transaction_checks import TransactionChecks
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -40,6 +42,10 @@ RULES = {
     "truncation": "no committed record is ever cut",
     "idempotence": "each producer's records are there once, in order, without a gap",
     "consumer": "a consumer reads what is committed, and nothing else",
+    "namesake": "nothing of a deleted topic is in the one that got its name",
+    "leftovers": "of a deleted topic no node stays, and no log of its replicas",
+    "transaction": "a transaction is there whole or not at all, as its producer was told",
+    "outcome": "coordinators follow each other: no outcome changes, no epoch falls",
     "assertions": "the machines' own assertions hold, and nothing raises what nobody expects",
     "liveness": "after the faults everything comes back",
 }
@@ -66,11 +72,15 @@ class Checks:
         "is_unclean_wished",
         "judged",
         "promises",
+        "topics",
+        "transactions",
     )
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.histories: dict[TopicPartition, History] = {}
+        self.histories: dict[tuple[bytes, TopicPartition], History] = {}
+        self.topics = TopicChecks(cluster)
+        self.transactions = TransactionChecks(cluster)
         self.judged = dict.fromkeys(RULES, 0)
         self.promises = 0
         self.is_unclean_wished = False
@@ -83,9 +93,18 @@ class Checks:
         return self._cluster.options.is_unclean_allowed or self.is_unclean_wished
 
     def history(self, name: TopicPartition) -> History:
-        history = self.histories.get(name)
+        """Of the topic that has the name now."""
+        return self._history(name, self._cluster.topics.get(name.topic, b""))
+
+    def of(self, hosted: Hosted) -> History:
+        """Of the topic whose replica it is; another one may have its name by now."""
+        return self._history(hosted.name, hosted.log.topic_id)
+
+    def _history(self, name: TopicPartition, topic_id: bytes) -> History:
+        history = self.histories.get((topic_id, name))
         if history is None:
-            history = self.histories[name] = History(name)
+            is_second = any(known == name for _, known in self.histories)
+            history = self.histories[topic_id, name] = History(name, topic_id, is_second=is_second)
         return history
 
     def judge(self, rule: str, holds: bool, text: str, *values: object) -> None:
@@ -113,7 +132,7 @@ class Checks:
         watermark = hosted.partition.high_watermark
         self._in_log(hosted, watermark)
         self._watermarks[hosted.broker.broker_id, hosted.name] = watermark
-        history = self.history(hosted.name)
+        history = self.of(hosted)
         if not history.resets and not history.is_forked:
             end = min(watermark, len(history.committed))
             missing = history.first_missing(hosted.log, 0, end)
@@ -136,7 +155,7 @@ class Checks:
     # --- logs ------------------------------------------------------------------------------------
 
     def appended(self, hosted: Hosted, count: int = 1) -> None:
-        log = hosted.log
+        log, history = hosted.log, self.of(hosted)
         epoch = log.entries[-count - 1].epoch if len(log.entries) > count else -1
         for place in range(len(log.entries) - count, len(log.entries)):
             entry = log.entries[place]
@@ -151,9 +170,11 @@ class Checks:
                 epoch,
             )
             epoch = entry.epoch
+            if history.is_second:
+                self.topics.is_in(history, entry)
 
     def truncated(self, hosted: Hosted, offset: int, gone: Sequence[Entry]) -> None:
-        history = self.history(hosted.name)
+        history = self.of(hosted)
         committed = history.committed
         for entry in () if history.is_forked else gone:
             self.judge(
@@ -178,7 +199,7 @@ class Checks:
 
     def deleted(self, hosted: Hosted) -> None:
         """A leader has deleted what is below its log's start."""
-        history = self.history(hosted.name)
+        history = self.of(hosted)
         history.deleted_below = max(history.deleted_below, hosted.log.log_start_offset)
 
     def started_at(self, hosted: Hosted, offset: int) -> None:
@@ -201,7 +222,7 @@ class Checks:
     # --- leaders ---------------------------------------------------------------------------------
 
     def led(self, hosted: Hosted, state: PartitionImage) -> None:
-        history, broker_id = self.history(hosted.name), hosted.broker.broker_id
+        history, broker_id = self.of(hosted), hosted.broker.broker_id
         epoch = state.leader_epoch
         leader = history.leaders.get(epoch, broker_id)
         self.judge(
@@ -254,14 +275,16 @@ class Checks:
 
     def _is_legal(self, hosted: Hosted, offset: int) -> bool:
         """Whether nothing that was promised keeps this record from being lost."""
-        history, options = self.history(hosted.name), self._cluster.options
+        history, options = self.of(hosted), self._cluster.options
         entry = history.committed[offset]
         if self._is_unclean_allowed and hosted.log.has_lost:
             return True
         holders = [
             broker_id
             for broker_id, disk in self._cluster.disks.items()
-            if _holds(disk.logs.get(hosted.name), entry)
+            # Whoever has been moved away may have it still, and nobody asks him.
+            if broker_id in self.topics.replicas_of(hosted.name)
+            and _holds(disk.logs.get(hosted.name), history.topic_id, entry)
         ]
         if not holders:
             return True
@@ -276,7 +299,7 @@ class Checks:
     def advanced(self, hosted: Hosted) -> None:
         """A replica's HW has risen."""
         partition, log = hosted.partition, hosted.log
-        history, broker_id = self.history(hosted.name), hosted.broker.broker_id
+        history, broker_id = self.of(hosted), hosted.broker.broker_id
         watermark = partition.high_watermark
         before = self._watermarks.get((broker_id, hosted.name), 0)
         self._in_log(hosted, watermark)
@@ -313,8 +336,13 @@ class Checks:
     def _committed(self, hosted: Hosted, history: History, start: int, end: int) -> None:
         """A leader has made these visible; whoever may be elected, or was already, has them."""
         log, broker_id = hosted.log, hosted.broker.broker_id
-        wrong = history.commit(log.entries[max(start - log.base, 0) : end - log.base])
+        wrong = history.commit(
+            log.entries[max(start - log.base, 0) : end - log.base],
+            has_epochs_again=self.transactions.is_suspended,
+        )
         self.judge("idempotence", wrong is None, "{}: {}", hosted.name, wrong)
+        if hosted.name.topic == TRANSACTION_TOPIC:
+            self.transactions.committed(history.committed[start:end])
         self.judge(
             "dense",
             len(history.committed) == end,
@@ -331,6 +359,8 @@ class Checks:
 
     def _has(self, history: History, member: int, start: int, end: int) -> None:
         log = self._cluster.disks[member].logs.get(history.name)
+        if log is not None and log.topic_id != history.topic_id:
+            log = None
         if log is not None and log.has_lost:
             return  # its power failed, and the controller does not know yet
         missing = start if log is None else history.first_missing(log, start, end)
@@ -361,7 +391,7 @@ class Checks:
             )
 
     def proposed(self, hosted: Hosted, proposal: IsrProposal) -> None:
-        partition, history = hosted.partition, self.history(hosted.name)
+        partition, history = hosted.partition, self.of(hosted)
         isr = tuple(member.broker_id for member in proposal.isr)
         self._cluster.world.tell(
             "broker {} proposes ISR {} for {} instead of {}, HW {}",
@@ -410,6 +440,8 @@ class Checks:
                 name = TopicPartition(words[3], int(words[5]))
                 state = layout.decode_state(*name, effect.data)
                 self._stored(self.history(name), state)
+            else:
+                self.topics.committed(effect, tree)
 
     def _stored(self, history: History, state: StateNode) -> None:
         before, name = history.stored, history.name
@@ -483,7 +515,7 @@ class Checks:
     def promised(self, hosted: Hosted, offset: int) -> None:
         """A leader answers a producer that asked for acks=all."""
         self.promises += 1
-        history = self.history(hosted.name)
+        history = self.of(hosted)
         if history.is_forked or hosted.partition.leader_epoch < history.reset_epoch:
             return
         if offset < hosted.log.base:
@@ -500,9 +532,9 @@ class Checks:
             len(committed),
         )
 
-    def read(self, name: TopicPartition, entries: Sequence[Entry]) -> None:
-        """A consumer has read these."""
-        history = self.history(name)
+    def read(self, name: TopicPartition, topic_id: bytes, entries: Sequence[Entry]) -> None:
+        """A consumer has read these, of the topic with that id."""
+        history = self._history(name, topic_id)
         committed = history.committed
         for entry in () if history.is_forked else entries:
             self.judge(
@@ -515,6 +547,9 @@ class Checks:
                 len(committed),
                 committed[entry.offset : entry.offset + 1],
             )
+        if history.is_second:
+            for entry in entries:
+                self.topics.is_in(history, entry)
 
     def latest(self, name: TopicPartition, before: int, offset: int) -> None:
         """A client was told the latest offset, and had been told another one before."""
@@ -528,7 +563,7 @@ class Checks:
         )
 
 
-def _holds(log: SimLog | None, entry: Entry) -> bool:
-    if log is None or not log.base <= entry.offset < log.log_end_offset:
+def _holds(log: SimLog | None, topic_id: bytes, entry: Entry) -> bool:
+    if log is None or log.topic_id != topic_id or not log.base <= entry.offset < log.log_end_offset:
         return False
     return log.entries[entry.offset - log.base] == entry

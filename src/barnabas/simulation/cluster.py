@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.cluster import layout
-from barnabas.cluster.store import Create
+from barnabas.cluster.layout import TRANSACTION_TOPIC
+from barnabas.cluster.store import Create, NodeExists
 from barnabas.simulation.checkers import Checks
 from barnabas.simulation.controller_pump import ControllerPump
 from barnabas.simulation.disk import Disk
@@ -19,13 +20,15 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from barnabas.simulation.machines import Machines
 
+_FIRST_PRODUCER_ID = 1_000_000  # above all that producers without an id give themselves
+
 
 class Cluster:
     """Everything that there is, but the clients."""
 
     __slots__ = (
-        "brokers", "checks", "disks", "ensemble", "machines", "network", "options", "topics",
-        "world",
+        "_producer_ids", "_topics_made", "brokers", "checks", "disks", "ensemble", "machines",
+        "network", "options", "topics", "world",
     )  # fmt: skip
 
     def __init__(self, options: Options, machines: Machines) -> None:
@@ -39,36 +42,77 @@ class Cluster:
         self.disks = {broker_id: Disk() for broker_id in ids}
         self.brokers: dict[int, SimBroker] = {}  # those that run
         self.topics: dict[str, bytes] = {}
+        self._topics_made = self._producer_ids = 0
         self.ensemble.do([Create(path) for path in layout.BASE_PATHS], 0)
 
     def create_topics(self) -> None:
         """Write their nodes, as an administrator would."""
         options = self.options
-        config = {"min.insync.replicas": str(options.min_insync_replicas)}
         for number in range(options.topics):
-            name, topic_id = f"t{number}", bytes([number + 1]) * 16
-            replicas = {
-                partition: [
-                    1 + (number + partition + i) % options.brokers
-                    for i in range(options.replication_factor)
-                ]
-                for partition in range(options.partitions)
-            }
-            self.topics[name] = topic_id
-            self.ensemble.do(
-                [
-                    Create(layout.topic_config_path(name), layout.encode_config(config)),
-                    Create(layout.topic_path(name), layout.encode_topic(topic_id, replicas)),
-                ],
-                0,
-            )
+            self.create_topic(f"t{number}")
+        if options.transactional:
+            copies = min(3, options.brokers)
+            self._create_topic(TRANSACTION_TOPIC, options.transaction_partitions, copies, 2)
+
+    def create_topic(self, name: str) -> None:
+        """With an id that no other topic has had."""
+        options = self.options
+        self._create_topic(
+            name, options.partitions, options.replication_factor, options.min_insync_replicas
+        )
+
+    def _create_topic(self, name: str, partitions: int, copies: int, min_isr: int) -> None:
+        self._topics_made += 1
+        topic_id, first = bytes([self._topics_made]) * 16, len(self.topics)
+        replicas = {
+            partition: [1 + (first + partition + i) % self.options.brokers for i in range(copies)]
+            for partition in range(partitions)
+        }
+        self.topics[name] = topic_id
+        config = {"min.insync.replicas": str(min_isr)}
+        self.ensemble.do(
+            [
+                Create(layout.topic_config_path(name), layout.encode_config(config)),
+                Create(layout.topic_path(name), layout.encode_topic(topic_id, replicas)),
+            ],
+            0,
+        )
+
+    def wish_deletion(self, name: str) -> bool:
+        """Have a topic deleted; whether nobody else has wished it, and it was there."""
+        if self.ensemble.tree.read(layout.topic_path(name)) is None:
+            return False
+        try:
+            self.ensemble.do([Create(layout.delete_topic_path(name))], 0)
+        except NodeExists:
+            return False
+        return True
+
+    def has_topic(self, name: str) -> bool:
+        """Whether there is any trace of it."""
+        read = self.ensemble.tree.read
+        paths = (layout.topic_path(name), layout.delete_topic_path(name))
+        return any(read(path) is not None for path in paths)
+
+    def new_producer_id(self) -> int:
+        """One that nobody has had."""
+        self._producer_ids += 1
+        return _FIRST_PRODUCER_ID + self._producer_ids
 
     @property
     def partitions(self) -> list[TopicPartition]:
+        """Those that clients write to."""
+        return [each for each in self.all_partitions if each.topic != TRANSACTION_TOPIC]
+
+    @property
+    def all_partitions(self) -> list[TopicPartition]:
+        options = self.options
         return [
             TopicPartition(name, number)
             for name in self.topics
-            for number in range(self.options.partitions)
+            for number in range(
+                options.transaction_partitions if name == TRANSACTION_TOPIC else options.partitions
+            )
         ]
 
     @property
@@ -83,6 +127,7 @@ class Cluster:
         if broker_id in self.brokers:
             return
         self.world.tell("broker {} starts", broker_id)
+        self.disks[broker_id].has_failed = False  # it has been repaired, as far as it could be
         broker = self.machines.broker(self, broker_id, self.disks[broker_id])
         self.brokers[broker_id] = broker
         self.network.processes[broker_id] = broker

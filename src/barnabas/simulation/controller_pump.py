@@ -1,30 +1,33 @@
 """The controller's office on a simulated broker: campaigns, reads, decides, commits, tells.
 
-The machine is the real one and so is the loading; this is the smallest shell that they can have. A
+The machine is the real one, and so are the reading of topics, the book of deletions and the nodes
+by which brokers tell of failed log directories; this is the smallest shell that they can have. A
 commit that fails, or of which nobody knows, ends in reading everything again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker import log_dir_events
+from barnabas.broker.deletions import Deletions
+from barnabas.broker.topic_nodes import TopicNodes
 from barnabas.cluster import layout
-from barnabas.cluster.control import ControlRequest, IsrAnswer
-from barnabas.cluster.image import ClusterImage, TopicImage
-from barnabas.cluster.loading import children, load_brokers, load_topic, load_topics
+from barnabas.cluster.control import ControlRequest, IsrAnswer, LeaderAndIsr, StopReplica
+from barnabas.cluster.image import ClusterImage
+from barnabas.cluster.loading import children, load_brokers
 from barnabas.cluster.store import Create, MetadataError, Operation, SessionExpired, Set
 from barnabas.controller.controller import Controller
 from barnabas.controller.decision import Decision, split
 from barnabas.controller.guard import LogEnd, Settings
-from barnabas.errors import KafkaError, NotController
+from barnabas.errors import KafkaError, KafkaStorageError, NotController
+from barnabas.simulation.channels import Channels
 from barnabas.simulation.network import Reply
 from barnabas.simulation.wire import (
     AskEnd,
-    Control,
-    ControlAnswer,
     EndAnswer,
     ProposeToController,
     ShutdownAnswer,
@@ -48,39 +51,42 @@ class _Work(NamedTuple):
     done: Callable[[bool], None]
 
 
-class _Channel:
-    """What is still to be said to one broker in one registration."""
-
-    __slots__ = ("epoch", "queue", "wake")
-
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.queue: deque[ControlRequest] = deque()
-        self.wake: Promise[None] = Promise()
-
-
 class ControllerPump:
     """One broker's; in office it has a `controller`."""
 
     __slots__ = (
         "_asks_ends",
         "_broker",
-        "_brokers_due",
         "_channels",
-        "_topics_due",
+        "_deletions",
+        "_due",
+        "_lost",
+        "_topics",
+        "_touched",
         "_wake",
+        "_watchers",
         "_works",
         "controller",
         "epoch_version",
-    )  # fmt: skip
+    )
 
     def __init__(self, broker: SimBroker) -> None:
         self._broker = broker
         self.controller: Controller | None = None
         self.epoch_version = -1
-        self._brokers_due = self._topics_due = False
+        self._watchers = {  # in the order in which they are looked at
+            layout.BROKER_IDS: self._take_up_brokers,
+            layout.TOPICS: self._take_up_topics,
+            log_dir_events.PATH: self._take_up_log_dir_events,
+            layout.DELETE_TOPICS: self._take_up_deletions,
+        }
+        self._due: dict[str, None] = {}  # of those paths, what has changed
+        self._touched: dict[str, None] = {}  # topics whose node has changed
+        self._lost: list[tuple[int, Sequence[TopicPartition]]] = []
+        self._deletions = Deletions()
+        self._topics: TopicNodes | None = None
         self._works: deque[_Work] = deque()
-        self._channels: dict[int, _Channel] = {}
+        self._channels = Channels(broker, self._answered)
         self._asks_ends: Controller | None = None  # on whose behalf replicas are being asked
         self._wake: Promise[None] = Promise()
 
@@ -137,33 +143,26 @@ class ControllerPump:
         broker, store = self._broker, self._broker.session
         world, options = broker.cluster.world, broker.cluster.options
         world.tell("broker {} is the controller, epoch {}", broker.broker_id, epoch)
-        store.watch(layout.BROKER_IDS, self._brokers_changed)
-        store.watch(layout.TOPICS, self._topics_changed)
-        topics = {
-            name: await self._moving(topic) for name, topic in (await load_topics(store)).items()
-        }
+        self._due, self._touched, self._lost = {}, {}, []
+        self._deletions = Deletions()
+        for path in self._watchers:
+            store.watch(path, partial(self._changed, path, version))
+        reader = self._topics = TopicNodes(
+            store, world, broker.latest_epoch_of, version, self._touch
+        )
+        topics = await reader.unknown(())
         brokers = await load_brokers(store)
         names = {topic.topic_id: name for name, topic in topics.items()}
         image = ClusterImage("sim", broker.broker_id, epoch, brokers, topics, names)
         settings = Settings(options.min_insync_replicas, options.is_unclean_allowed)
+        deleting = await children(store, layout.DELETE_TOPICS)
         self.epoch_version = version
-        self._channels = {}
-        self._brokers_due = self._topics_due = False
-        self.controller = broker.cluster.machines.controller(version, image, settings)
-        await self._carry_out(self.controller.elected(()))
-
-    async def _moving(self, topic: TopicImage) -> TopicImage:
-        """The topic with what its node says of reassignments."""
-        node = await self._broker.session.read(layout.topic_path(topic.name))
-        found = layout.decode_topic(topic.name, None if node is None else node.data)
-        partitions = {
-            number: partition._replace(
-                adding=tuple(found.adding.get(number, ())),
-                removing=tuple(found.removing.get(number, ())),
-            )
-            for number, partition in topic.partitions.items()
-        }
-        return topic._replace(partitions=partitions)
+        controller = broker.cluster.machines.controller(version, image, settings)
+        controller.topic_versions = reader.versions
+        self.controller = controller
+        self._channels.begin(controller)
+        await self._carry_out(controller.elected(deleting))
+        self._due[layout.DELETE_TOPICS] = self._due[log_dir_events.PATH] = None
 
     def _resign(self, reason: str) -> None:
         if self.controller is not None:
@@ -174,19 +173,18 @@ class ControllerPump:
         works, self._works = self._works, deque()
         for work in works:
             work.done(False)
-        for channel in self._channels.values():
-            channel.queue.clear()
-        self._channels = {}
+        self._channels.end()
 
     def _woken(self) -> None:
         self._wake.resolve(None)
 
-    def _brokers_changed(self) -> None:
-        self._brokers_due = True
-        self._woken()
+    def _changed(self, path: str, version: int) -> None:
+        if self.controller is not None and self.epoch_version == version:
+            self._due[path] = None
+            self._woken()
 
-    def _topics_changed(self) -> None:
-        self._topics_due = True
+    def _touch(self, topic: str) -> None:
+        self._touched[topic] = None
         self._woken()
 
     async def _round(self) -> bool:
@@ -196,24 +194,85 @@ class ControllerPump:
         if controller.ends_wanted and self._asks_ends is not controller:
             self._asks_ends = controller
             self._broker.cluster.world.start(self._broker.life, self._ask_ends(controller))
-        if self._brokers_due:
-            self._brokers_due = False
-            store.watch(layout.BROKER_IDS, self._brokers_changed)
-            await self._carry_out(controller.brokers_changed(await load_brokers(store)))
-        elif self._topics_due:
-            self._topics_due = False
-            store.watch(layout.TOPICS, self._topics_changed)
-            names = await children(store, layout.TOPICS)
-            known = controller.image.topics
-            loaded = [await load_topic(store, name) for name in names if name not in known]
-            added = [topic for topic in loaded if topic is not None]
-            if added:
-                await self._carry_out(controller.topics_added(added))
+        for path, take_up in self._watchers.items():
+            if path in self._due:
+                del self._due[path]
+                store.watch(path, partial(self._changed, path, self.epoch_version))
+                await take_up(controller)
+                return True
+        if self._touched:
+            await self._take_up_touched_topics(controller)
+        elif self._lost:
+            broker_id, names = self._lost.pop(0)
+            await self._carry_out(controller.replicas_offline(broker_id, names))
+        elif self._deletions.without_replicas():
+            await self._finish_deletions(controller)
         elif self._works:
             await self._do(self._works.popleft(), controller)
         else:
             return False
         return True
+
+    async def _take_up_brokers(self, controller: Controller) -> None:
+        await self._carry_out(controller.brokers_changed(await load_brokers(self._broker.session)))
+
+    async def _take_up_topics(self, controller: Controller) -> None:
+        assert self._topics is not None
+        added = await self._topics.unknown(controller.image.topics)
+        if added:
+            await self._carry_out(controller.topics_added(list(added.values())))
+
+    async def _take_up_touched_topics(self, controller: Controller) -> None:
+        assert self._topics is not None
+        touched, self._touched = self._touched, {}
+        topics = controller.image.topics
+        grown = await self._topics.grown(
+            [topics[name] for name in touched if name in topics and name not in self._deletions]
+        )
+        if grown:
+            await self._carry_out(controller.partitions_added(grown))
+
+    async def _take_up_log_dir_events(self, controller: Controller) -> None:
+        for broker_id in await log_dir_events.take(self._broker.session, self.epoch_version):
+            if broker_id in controller.image.brokers:
+                asked = log_dir_events.everything_hosted(controller.image, broker_id)
+                self._channels.send(*asked)
+
+    async def _take_up_deletions(self, controller: Controller) -> None:
+        names = await children(self._broker.session, layout.DELETE_TOPICS)
+        wished = [name for name in names if name not in self._deletions]
+        if wished:
+            for name in wished:
+                self._deletions.begin(name, controller.image.topics.get(name))
+            await self._carry_out(controller.deletions_wished(wished))
+
+    async def _finish_deletions(self, controller: Controller) -> None:
+        assert self._topics is not None
+        names = self._deletions.without_replicas()
+        paths = await self._topics.paths_of(names)
+        if paths:
+            await self._carry_out(controller.replicas_deleted(names, paths))
+        self._deletions.removed(names)
+
+    def _answered(
+        self, broker_id: int, request: ControlRequest, codes: Mapping[TopicPartition, int]
+    ) -> None:
+        controller = self.controller
+        if controller is None:
+            return
+        if isinstance(request, LeaderAndIsr):
+            lost = [name for name, code in codes.items() if code == KafkaStorageError.code]
+            if lost:
+                self.lose(broker_id, lost)
+        elif isinstance(request, StopReplica) and request.delete:
+            # Who cannot reach a replica says so; what the image knows may be of its last life.
+            self._deletions.answered(broker_id, codes, ClusterImage.empty())
+            self._woken()
+
+    def lose(self, broker_id: int, names: Sequence[TopicPartition]) -> None:
+        """A live broker has lost these replicas with its log directory."""
+        self._lost.append((broker_id, names))
+        self._woken()
 
     async def _do(self, work: _Work, controller: Controller) -> None:
         try:
@@ -234,54 +293,7 @@ class ControllerPump:
         for note in decision.notes:
             self._broker.cluster.world.tell("controller: {}", note)
         for broker_id, request in decision.requests:
-            self._send(controller, broker_id, request)
-
-    # --- telling the brokers ---------------------------------------------------------------------
-
-    def _send(self, controller: Controller, broker_id: int, request: ControlRequest) -> None:
-        broker = self._broker
-        if broker_id == broker.broker_id:
-            broker.carry_out(request)
-            return
-        registered = controller.image.brokers.get(broker_id)
-        if registered is None:
-            return
-        channel = self._channels.get(broker_id)
-        if channel is None or channel.epoch != registered.epoch:
-            if channel is not None:
-                channel.queue.clear()
-                channel.wake.resolve(None)
-            channel = self._channels[broker_id] = _Channel(registered.epoch)
-            broker.cluster.world.start(broker.life, self._deliver(broker_id, channel))
-        channel.queue.append(request)
-        channel.wake.resolve(None)
-
-    async def _deliver(self, broker_id: int, channel: _Channel) -> None:
-        """In order, each until it is answered, as long as the registration lasts."""
-        broker = self._broker
-        connection = broker.cluster.network.connect(
-            broker.broker_id,
-            broker.life,
-            broker_id,
-            may_be_late=broker.cluster.machines.has_late_control,
-        )
-        while True:
-            if not channel.queue:
-                if self._channels.get(broker_id) is not channel:
-                    return
-                channel.wake = Promise()
-                await channel.wake
-                continue
-            request = Control(channel.epoch, channel.queue[0])
-            answer: ControlAnswer | None = await connection.call(request, _CALL_TIMEOUT_MS)
-            controller = self.controller
-            live = {} if controller is None else controller.image.brokers
-            if broker_id not in live or live[broker_id].epoch != channel.epoch:
-                channel.queue.clear()
-            elif answer is None:
-                await broker.cluster.world.sleep(broker.life, _RETRY_MS)
-            elif channel.queue and channel.queue[0] is request.request:
-                channel.queue.popleft()
+            self._channels.send(broker_id, request)
 
     # --- what others ask -------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.simulation.cluster import Cluster
 from barnabas.simulation.options import Fault
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 _BOUNCE_MS = 30
 _SHUTDOWN_MS = 2500
+_REPAIR_MS = 800
+_LOOK_EVERY_MS = 120
 
 
 class Faults:
@@ -29,6 +32,10 @@ class Faults:
         kind = fault.kind
         if kind in ("kill", "bounce", "power", "power bounce", "power all", "stop"):
             self._end(fault)
+        elif kind in ("disk fails", "disk full"):
+            self._break_disk(fault)
+        elif kind == "delete topic":
+            self._delete_topic(fault)
         elif kind in ("cut", "isolate", "reset", "slow"):
             self._disturb_network(fault)
         elif kind in ("pause", "store cut", "expire", "flaky store"):
@@ -52,6 +59,48 @@ class Faults:
             self.done += cluster.kill(broker_id, loses_power="power" in kind)
             jitter_ms = cluster.world.random.randrange(1000) if kind == "power all" else 0
             self._start_later(broker_id, after_ms + jitter_ms)
+
+    def _break_disk(self, fault: Fault) -> None:
+        """Repaired after a while, and seen when the broker is started again."""
+        cluster, broker_id = self._cluster, fault.first
+        broker = cluster.brokers.get(broker_id)
+        if broker is None:
+            return
+        self.done += 1
+        if fault.kind == "disk full":
+            cluster.world.tell("the disk of broker {} is full for {} ms", broker_id, fault.for_ms)
+            cluster.disks[broker_id].is_full = True
+            cluster.world.at(fault.for_ms, None, self._make_room, broker_id)
+        else:
+            broker.fail_disk("it cannot be read")
+        cluster.world.at(fault.for_ms + _REPAIR_MS, None, self._repair, broker_id)
+
+    def _make_room(self, broker_id: int) -> None:
+        self._cluster.disks[broker_id].is_full = False
+
+    def _repair(self, broker_id: int) -> None:
+        cluster = self._cluster
+        if cluster.disks[broker_id].has_failed:
+            cluster.kill(broker_id)
+            self._start_later(broker_id, _BOUNCE_MS)
+
+    def _delete_topic(self, fault: Fault) -> None:
+        """And make another one with its name, when it is gone."""
+        cluster = self._cluster
+        names = sorted({each.topic for each in cluster.partitions})
+        name = names[fault.for_ms % len(names)]
+        if cluster.wish_deletion(name):
+            self.done += 1
+            cluster.world.tell("an operator deletes {}", name)
+            cluster.world.at(_LOOK_EVERY_MS, None, self._make_again, name)
+
+    def _make_again(self, name: str) -> None:
+        cluster = self._cluster
+        if cluster.has_topic(name):
+            cluster.world.at(_LOOK_EVERY_MS, None, self._make_again, name)
+        else:
+            cluster.world.tell("an operator makes another {}", name)
+            cluster.create_topic(name)
 
     def _start_later(self, broker_id: int, after_ms: int) -> None:
         self._cluster.world.at(after_ms, None, self._cluster.start, broker_id)
@@ -114,7 +163,7 @@ class Faults:
         if kind == "delete records":
             broker = cluster.brokers.get(fault.first)
             for hosted in () if broker is None else broker.hosted.values():
-                if hosted.partition.is_leader:
+                if hosted.partition.is_leader and hosted.name.topic not in INTERNAL_TOPICS:
                     self.done += 1
                     cluster.world.tell("broker {} deletes records of {}", fault.first, hosted.name)
                     hosted.delete_records()
@@ -135,10 +184,11 @@ class Faults:
 
     def _reassign(self, fault: Fault) -> None:
         cluster, random = self._cluster, self._cluster.world.random
-        names = cluster.partitions
+        names = cluster.all_partitions
         name = names[fault.for_ms % len(names)]
         others = [each for each in cluster.disks if each != fault.first]
-        count = cluster.options.replication_factor - 1
+        is_internal = name.topic in INTERNAL_TOPICS
+        count = (3 if is_internal else cluster.options.replication_factor) - 1
         replicas = (fault.first, *random.sample(others, count))
 
         def decide(controller: Controller) -> Decision:

@@ -113,6 +113,9 @@ class Fetchers:
 
     def _append(self, hosted: Hosted, got: Fetched, entries: tuple[Entry, ...]) -> None:
         log, checks = hosted.log, self._broker.cluster.checks
+        if entries and hosted.broker.disk.is_full:
+            hosted.broker.fail_disk("there is no space left on it")
+            return
         if entries:
             log.append_entries(entries)
             checks.appended(hosted, len(entries))

@@ -7,17 +7,18 @@ legal: by an unclean election that was allowed, or where the disks themselves ha
 from __future__ import annotations
 
 from barnabas.cluster.layout import StateNode
-from barnabas.simulation.disk import NO_PRODUCER, Entry, SimLog
+from barnabas.simulation.disk import IN_TRANSACTION, NO_PRODUCER, PLAIN, Entry, SimLog
 from barnabas.types import TopicPartition
 
 
 class History:
-    """One partition's."""
+    """One partition's, of the topic with this id."""
 
     __slots__ = (
         "committed",
         "deleted_below",
         "is_forked",
+        "is_second",
         "is_unclean",
         "leaders",
         "lost",
@@ -28,22 +29,26 @@ class History:
         "sequences",
         "starts",
         "stored",
+        "topic_id",
         "values",
     )
 
-    def __init__(self, name: TopicPartition) -> None:
+    def __init__(self, name: TopicPartition, topic_id: bytes, *, is_second: bool) -> None:
         self.name = name
+        self.topic_id = topic_id
+        self.is_second = is_second  # its topic has the name of one that was deleted
         self.committed: list[Entry] = []  # by offset
         self.deleted_below = 0  # by DeleteRecords: nobody needs to have these
-        # An unclean election was allowed, and happened: who has seen what is anybody's guess, so
-        # only what holds in spite of it is judged (epochs, leaders, logs that are equal at last).
+        # An unclean election was allowed, and happened, or the topic is on its way out: who has
+        # seen what is anybody's guess, so only what holds in spite of it is judged (epochs,
+        # leaders, logs that are equal at last).
         self.is_forked = False
         self.lost: dict[Entry, int] = {}  # legally
         self.resets = 0
         self.reset_epoch = -1  # who led before may still speak of what was lost
         self.leaders: dict[int, int] = {}  # who took up each leader epoch
         self.starts: dict[int, int] = {}  # and where its log ended then
-        self.sequences: dict[int, int] = {}  # the last one of each producer
+        self.sequences: dict[tuple[int, int], int] = {}  # each producer's last, in each epoch
         self.values: dict[int, int] = {}  # offsets of what idempotent producers wrote
         self.stored: StateNode | None = None  # in the metadata store
         self.previous: StateNode | None = None  # before the last election
@@ -67,20 +72,26 @@ class History:
                 return offset
         return None
 
-    def commit(self, entries: list[Entry]) -> str | None:
-        """These come next; what is wrong with their sequence numbers, if anything is."""
+    def commit(self, entries: list[Entry], *, has_epochs_again: bool) -> str | None:
+        """These come next; what is wrong with their sequence numbers, if anything is.
+
+        `has_epochs_again`: coordinators have forgotten which epochs they gave to producers.
+        """
         self.committed += entries
         sequences = self.sequences
         for entry in entries:
-            if entry.producer == NO_PRODUCER:
+            if entry.producer == NO_PRODUCER or entry.kind > IN_TRANSACTION:
                 continue
-            expected = sequences.get(entry.producer, -1) + 1
+            if has_epochs_again and entry.kind == IN_TRANSACTION:
+                continue
+            producer = (entry.producer, entry.producer_epoch)
+            expected = sequences.get(producer, -1) + 1
             if entry.sequence != expected:
                 return (
                     f"producer {entry.producer} has sequence {entry.sequence} at offset "
                     f"{entry.offset} where {expected} was due"
                 )
-            sequences[entry.producer] = entry.sequence
+            sequences[producer] = entry.sequence
             if entry.value in self.values:
                 return f"{entry} is there already, at {self.values[entry.value]}"
             self.values[entry.value] = entry.offset
@@ -98,6 +109,6 @@ class History:
             self.values.pop(entry.value, None)
         self.sequences = {}
         for entry in self.committed:
-            if entry.producer != NO_PRODUCER:
-                self.sequences[entry.producer] = entry.sequence
+            if entry.producer != NO_PRODUCER and entry.kind in (PLAIN, IN_TRANSACTION):
+                self.sequences[entry.producer, entry.producer_epoch] = entry.sequence
         return len(gone)

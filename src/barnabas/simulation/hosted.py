@@ -6,13 +6,14 @@ it leads, and tells the checkers of every step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.control import IsrAnswer, IsrProposal
 from barnabas.cluster.image import PartitionImage
 from barnabas.errors import (
     KafkaError,
+    KafkaStorageError,
     NotEnoughReplicasAfterAppend,
     NotLeaderOrFollower,
     OffsetNotAvailable,
@@ -22,19 +23,33 @@ from barnabas.errors import (
 )
 from barnabas.replication.follower import EpochEnd, Fetched
 from barnabas.replication.partition import Advance, Effect, FollowerFetch, ProposeIsr
-from barnabas.simulation.disk import NO_PRODUCER, SimLog
+from barnabas.simulation.disk import (
+    ABORTS,
+    COMMITS,
+    IN_TRANSACTION,
+    NO_PRODUCER,
+    PLAIN,
+    Entry,
+    SimLog,
+    header_of,
+)
 from barnabas.simulation.network import Reply
 from barnabas.simulation.wire import (
+    AskEpochEnd,
     AskLatest,
     Bounds,
+    EpochEndAnswer,
     Fetch,
     FetchedPart,
     Produce,
     Produced,
     Read,
     ReadAnswer,
+    Verified,
     Wanted,
+    WriteMarker,
 )
+from barnabas.storage.transactions import AbortedTransaction
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -52,10 +67,19 @@ class Waiting(NamedTuple):
     reply: Reply
 
 
+class Awaiting(NamedTuple):
+    """Somebody on this broker who goes on when the high watermark has passed an offset."""
+
+    offset: int
+    go_on: Callable[[bool], None]
+    """Told whether it did; False: this broker leads no longer, or not as it did."""
+
+
 class Hosted:
     """A replica and what is going on with it."""
 
     __slots__ = (
+        "awaiting",
         "broker",
         "follower",
         "leader",
@@ -92,18 +116,22 @@ class Hosted:
         self.retry_at_ms = 0
         self.waiting: list[Waiting] = []
         self.parked: list[Parked] = []
+        self.awaiting: list[Awaiting] = []
         cluster.checks.opened(self)
 
     # --- roles -----------------------------------------------------------------------------------
 
     def lead(self, state: PartitionImage) -> None:
         partition, log = self.partition, self.log
-        if state.leader_epoch > partition.leader_epoch:
+        is_new = state.leader_epoch > partition.leader_epoch
+        if is_new:
             log.epochs.assign(state.leader_epoch, log.log_end_offset)
         self.leader = -1
         effects = partition.become_leader(state, log.log_end_offset, self.broker.now_ms)
         self.broker.cluster.checks.led(self, state)
         self.handle(effects)
+        if is_new:
+            self.broker.coordinators.leading(self)
 
     def follow(self, state: PartitionImage) -> None:
         self.partition.become_follower(state)
@@ -113,6 +141,10 @@ class Hosted:
 
     def stopped(self) -> None:
         """Whoever waits must look for another leader."""
+        self.broker.coordinators.left(self)
+        awaiting, self.awaiting = self.awaiting, []
+        for one in awaiting:
+            one.go_on(False)
         waiting, self.waiting = self.waiting, []
         for each in waiting:
             each.reply(Produced(NotLeaderOrFollower.code))
@@ -127,6 +159,8 @@ class Hosted:
                 checks.advanced(self)
                 if self.waiting:
                     self._complete()
+                if self.awaiting:
+                    self._go_on()
             elif isinstance(effect, ProposeIsr):
                 checks.proposed(self, effect.proposal)
                 self.broker.propose(self, effect.proposal)
@@ -143,6 +177,21 @@ class Hosted:
                 self._promise(each.offset, each.reply)
             else:
                 self.waiting.append(each)
+
+    def await_offset(self, offset: int, go_on: Callable[[bool], None]) -> None:
+        """Have somebody told when the high watermark has passed it, or never will from here."""
+        if offset < self.partition.high_watermark:
+            go_on(True)
+        else:
+            self.awaiting.append(Awaiting(offset, go_on))
+
+    def _go_on(self) -> None:
+        high_watermark = self.partition.high_watermark
+        awaiting, self.awaiting = self.awaiting, []
+        self.awaiting += [each for each in awaiting if each.offset >= high_watermark]
+        for each in awaiting:
+            if each.offset < high_watermark:
+                each.go_on(True)
 
     def _promise(self, offset: int, reply: Reply) -> None:
         if not self.partition.has_enough_in_sync():
@@ -173,18 +222,23 @@ class Hosted:
                 raise NotLeaderOrFollower(str(self.name))
             if request.acks == -1:
                 partition.check_acks_all()
-            offset = self._duplicate(request)
+            kind = PLAIN if request.transactional_id is None else IN_TRANSACTION
+            entry = Entry(
+                log.log_end_offset,
+                partition.leader_epoch,
+                request.producer,
+                request.sequence,
+                request.value,
+                request.producer_epoch,
+                kind,
+            )
+            offset = self._duplicate(entry)
+            effects = self.append(entry) if offset < 0 else []
         except KafkaError as error:
             reply(Produced(error.code))
             return
-        effects: list[Effect] = []
         if offset < 0:
-            offset = log.append(
-                partition.leader_epoch, request.producer, request.sequence, request.value
-            )
-            self.broker.cluster.checks.appended(self)
-            effects = list(partition.appended(log.log_end_offset, self.broker.now_ms))
-            self.wake()
+            offset = entry.offset
         if request.acks == -1:
             if offset < partition.high_watermark and not any(
                 isinstance(effect, Advance) for effect in effects
@@ -197,18 +251,63 @@ class Hosted:
             reply(Produced(0, offset))
         self.handle(effects)
 
-    def _duplicate(self, request: Produce) -> int:
-        """Where this record is already, or -1; raises OutOfOrderSequenceNumber."""
-        if request.producer == NO_PRODUCER:
+    def append(self, entry: Entry) -> list[Effect]:
+        """As the leader; what the machine decides is for the caller. Raises KafkaStorageError."""
+        if self.broker.disk.is_full:
+            self.broker.fail_disk("there is no space left on it")
+            raise KafkaStorageError(str(self.name))
+        log = self.log
+        log.append(entry)
+        self.broker.cluster.checks.appended(self)
+        effects = list(self.partition.appended(log.log_end_offset, self.broker.now_ms))
+        self.wake()
+        return effects
+
+    def _duplicate(self, entry: Entry) -> int:
+        """Where this record is already, or -1; raises what the producer is told.
+
+        A producer that is not known has to begin at 0: stricter than a broker, so that a gap is
+        never taken for what retention has left.
+        """
+        if entry.producer == NO_PRODUCER:
             return -1
-        written = self.log.producers.get(request.producer, [])
-        for each in written:
-            if each.sequence == request.sequence:
-                return each.offset
-        expected = written[-1].sequence + 1 if written else 0
-        if request.sequence != expected:
-            raise OutOfOrderSequenceNumber(f"{request.sequence}, not {expected}")
+        producers = self.log.producers
+        same = producers.check(header_of(entry))
+        if same is not None:
+            return same.base_offset
+        known = producers.get(entry.producer)
+        if entry.sequence and (known is None or known.epoch != entry.producer_epoch):
+            raise OutOfOrderSequenceNumber(f"{entry.sequence} of a producer that is not known")
         return -1
+
+    def write_marker(self, request: WriteMarker, reply: Reply) -> None:
+        """The end of a transaction, as a coordinator has decided it."""
+        partition, owner = self.partition, request.owner
+        try:
+            if not partition.is_leader:
+                raise NotLeaderOrFollower(str(self.name))
+            partition.check_acks_all()
+            epoch = request.coordinator_epoch
+            self.log.producers.check_marker(owner.producer_id, owner.producer_epoch, epoch)
+            entry = Entry(
+                self.log.log_end_offset,
+                partition.leader_epoch,
+                owner.producer_id,
+                epoch,
+                0,
+                owner.producer_epoch,
+                COMMITS if request.is_commit else ABORTS,
+            )
+            effects = self.append(entry)
+        except KafkaError as error:
+            reply(Verified(error.code))
+            return
+        self.broker.coordinators.ended(self.name, owner.producer_id)
+        self.handle(effects)
+        self.await_offset(
+            entry.offset,
+            lambda is_done: reply(Verified(0 if is_done else NotLeaderOrFollower.code)),
+        )
 
     def read(self, request: Read) -> ReadAnswer:
         partition, log = self.partition, self.log
@@ -222,11 +321,26 @@ class Hosted:
             return ReadAnswer(
                 OffsetOutOfRange.code, (), partition.high_watermark, log.log_start_offset
             )
-        entries: tuple[object, ...] = ()
-        high_watermark = partition.high_watermark
-        if request.offset < high_watermark:
-            entries = tuple(log.read(request.offset, high_watermark, FETCH_LIMIT))
-        return ReadAnswer(0, entries, high_watermark, log.log_start_offset)  # type: ignore[arg-type]
+        entries: tuple[Entry, ...] = ()
+        end = high_watermark = partition.high_watermark
+        aborted: tuple[AbortedTransaction, ...] = ()
+        if request.is_committed:
+            end = log.producers.stable_below(high_watermark)
+            aborted = log.aborted_in(request.offset, end)
+        if request.offset < end:
+            entries = tuple(log.read(request.offset, end, FETCH_LIMIT))
+        return ReadAnswer(0, entries, high_watermark, log.log_start_offset, aborted)
+
+    def epoch_end(self, request: AskEpochEnd) -> EpochEndAnswer:
+        """Where the newest epoch up to the wanted one ends here (KIP-320)."""
+        partition = self.partition
+        try:
+            if not partition.is_leader:
+                raise NotLeaderOrFollower(str(self.name))
+            partition.check_leader_epoch(request.leader_epoch)
+        except KafkaError as error:
+            return EpochEndAnswer(error.code)
+        return EpochEndAnswer(0, self.log.epoch_end_offset(request.wanted_epoch)[1])
 
     def bounds(self, request: AskLatest) -> Bounds:
         """Earliest and latest; a new leader keeps silent until its HW is in its own epoch."""

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from barnabas.controller.controller import Controller
+from barnabas.coordinator.transactions import Transactions
 from barnabas.replication.follower import Follower
 from barnabas.replication.partition import Partition
 from barnabas.simulation.disk import SimLog
 from barnabas.simulation.sim_broker import SimBroker
+from barnabas.simulation.transactional import TransactionalProducer
 from barnabas.simulation.workload import Producer
 
 
@@ -22,6 +24,9 @@ class Machines(NamedTuple):
     log: Callable[[bytes], SimLog] = SimLog
     broker: Callable[..., SimBroker] = SimBroker
     producer: Callable[..., Producer] = Producer
+    transactions: Callable[..., Transactions] = Transactions
+    transactional: Callable[..., TransactionalProducer] = TransactionalProducer
     has_late_control: bool = False
     """Whether a request of the controller may arrive after later ones, by a connection that was
-    given up: UpdateMetadata and StopReplica have no fence against it within a controller epoch."""
+    given up: UpdateMetadata and StopReplica have no fence against it within a controller
+    epoch, nor has a transaction's marker one within its producer's epoch."""

@@ -25,6 +25,9 @@ FAULTS = (
     "reassign",
     "unclean",
     "delete records",
+    "delete topic",
+    "disk fails",
+    "disk full",
 )
 _ALWAYS = ("kill", "power", "pause", "isolate")
 
@@ -54,6 +57,8 @@ class Options(NamedTuple):
     session_timeout_ms: int = 1500
     flush_interval_ms: int = 2000
     producers: int = 3
+    transactional: int = 0
+    transaction_partitions: int = 1
     consumers: int = 1
     pause_between_writes_ms: int = 60
     faults_end_at_ms: int = 20_000
@@ -64,7 +69,8 @@ class Options(NamedTuple):
         return (
             f"{self.brokers} brokers, {self.topics} x {self.partitions} partitions, "
             f"RF {self.replication_factor}, min ISR {self.min_insync_replicas}, unclean election "
-            f"{'allowed' if self.is_unclean_allowed else 'refused'}, {self.producers} producers"
+            f"{'allowed' if self.is_unclean_allowed else 'refused'}, {self.producers} producers, "
+            f"{self.transactional} transactional ones"
         )
 
 
@@ -90,6 +96,7 @@ def draw(seed: int) -> Options:
         session_timeout_ms=random.choice((700, 1500, 2500)),
         flush_interval_ms=random.choice((300, 2000, 100_000)),
         producers=random.choice((2, 3, 4)),
+        transactional=random.choice((0, 0, 3)),
         consumers=random.choice((1, 2)),
         pause_between_writes_ms=random.choice((30, 60, 90)),
         faults_end_at_ms=end_ms,

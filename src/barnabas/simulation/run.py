@@ -15,13 +15,15 @@ from barnabas.simulation.faults import Faults
 from barnabas.simulation.machines import Machines
 from barnabas.simulation.options import Options
 from barnabas.simulation.story import digest, tell
-from barnabas.simulation.workload import Consumer, Counts
+from barnabas.simulation.transactional import TransactionalProducer
+from barnabas.simulation.workload import Consumer, Counts, Producer
 from barnabas.types import TopicPartition
 
 _TOPICS_AT_MS = 300
 _HEALED_AFTER_MS = 3000
 _DEADLINE_MS = 40_000
 _LOOK_EVERY_MS = 250
+_TIDY_EVERY_MS = 2000
 _STORY_LENGTH = 70
 
 
@@ -74,14 +76,22 @@ def _run(cluster: Cluster, counts: Counts) -> None:
     for broker_id in cluster.disks:
         cluster.start(broker_id)
     world.at(_TOPICS_AT_MS, None, cluster.create_topics)
-    producers = []
+    producers: list[Producer | TransactionalProducer] = []
     for number in range(options.producers):
         # Most of them ask for acks=all, for those are the ones that something is promised to.
         acks = (-1, -1, 1, -1, 0)[number % 5]
         producers.append(
             cluster.machines.producer(cluster, -1 - number, acks, number % 2 == 0, counts)
         )
-    consumers = [Consumer(cluster, -100 - number) for number in range(options.consumers)]
+    for number in range(options.transactional):
+        # Of three the first two share an id: each is the other's zombie.
+        producers.append(
+            cluster.machines.transactional(cluster, -50 - number, f"x{number // 2}", counts)
+        )
+    consumers = [
+        Consumer(cluster, -100 - number, is_committed=bool(options.transactional and not number))
+        for number in range(options.consumers)
+    ]
     world.run_until(_TOPICS_AT_MS + 1)
     for producer in producers:
         world.start(producer.life, producer.run())
@@ -97,6 +107,7 @@ def _run(cluster: Cluster, counts: Counts) -> None:
         world.run_until(world.now_ms + _LOOK_EVERY_MS)
         if what_is_missing(cluster) is None and all(each.has_stopped for each in producers):
             cluster.checks.judge("liveness", True, "")
+            cluster.checks.transactions.settle()
             return
     missing = what_is_missing(cluster) or "a producer never heard what came of its record"
     cluster.checks.judge("liveness", False, "{}", missing)
@@ -105,17 +116,41 @@ def _run(cluster: Cluster, counts: Counts) -> None:
 def _heal(cluster: Cluster) -> None:
     """Faults that still go on end by themselves; who is down is started."""
     cluster.world.tell("no more faults")
-    for broker_id in cluster.disks:
+    for broker_id, disk in cluster.disks.items():
+        disk.is_full = False
+        if disk.has_failed:
+            cluster.kill(broker_id)  # and started with a disk that is repaired
         cluster.world.at(500, None, cluster.start, broker_id)
         cluster.world.at(_HEALED_AFTER_MS, None, cluster.start, broker_id)
         cluster.world.at(3 * _HEALED_AFTER_MS, None, cluster.start, broker_id)
+    cluster.world.at(_LOOK_EVERY_MS, None, _tidy_up, cluster)
+
+
+def _tidy_up(cluster: Cluster) -> None:
+    """What an operator does whom a broker tells that it has another topic's log of that name.
+
+    It was left there when its replica was moved away while the broker, or its disk, was down.
+    """
+    for broker in list(cluster.brokers.values()):
+        for name in sorted(broker.foreign):
+            cluster.world.tell("an operator moves {} off broker {}", name, broker.broker_id)
+            del cluster.disks[broker.broker_id].logs[name]
+        if broker.foreign:
+            cluster.kill(broker.broker_id)
+            cluster.world.at(_LOOK_EVERY_MS, None, cluster.start, broker.broker_id)
+    cluster.world.at(_TIDY_EVERY_MS, None, _tidy_up, cluster)
 
 
 def what_is_missing(cluster: Cluster) -> str | None:
     """What keeps the cluster from being well; None if nothing does."""
     if len(cluster.brokers) < len(cluster.disks):
         return f"only brokers {list(cluster.brokers)} run"
-    for name in cluster.partitions:
+    for topic in cluster.topics:
+        if layout.delete_topic_path(topic) in cluster.ensemble.tree.nodes:
+            return f"{topic} is still being deleted"
+        if not cluster.has_topic(topic):
+            return f"{topic} is yet to be made again"
+    for name in cluster.all_partitions:
         missing = _missing_of(cluster, name)
         if missing is not None:
             return f"{name}: {missing}"
@@ -157,4 +192,4 @@ def _missing_of(cluster: Cluster, name: TopicPartition) -> str | None:
             return f"broker {replica} has other records than its leader {stored.leader}"
     if not history.is_forked and history.first_missing(leader.log, 0, end) is not None:
         return f"its leader {stored.leader} lacks committed records"
-    return None
+    return cluster.checks.transactions.open_in(name)

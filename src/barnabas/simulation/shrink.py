@@ -58,6 +58,8 @@ def _simpler(options: Options) -> Iterator[Options]:
         yield options._replace(faults_end_at_ms=last_ms + 1000)
     if options.producers > 1:
         yield options._replace(producers=1)
+    if options.transactional:
+        yield options._replace(transactional=0)
     if options.consumers > 1:
         yield options._replace(consumers=1)
     if options.topics > 1:

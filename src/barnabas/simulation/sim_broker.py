@@ -6,8 +6,10 @@ controller's word, serves and fetches, and sends its leaders' ISR proposals to t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from barnabas.broker import log_dir_events
 from barnabas.cluster import layout
 from barnabas.cluster.control import (
     ControlRequest,
@@ -18,9 +20,10 @@ from barnabas.cluster.control import (
     UpdateMetadata,
 )
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
-from barnabas.cluster.store import Create, MetadataError, SessionState, Set
+from barnabas.cluster.store import Create, MetadataError, SessionExpired, SessionState, Set
 from barnabas.errors import (
     KafkaError,
+    KafkaStorageError,
     NotLeaderOrFollower,
     StaleBrokerEpoch,
     StaleControllerEpoch,
@@ -28,19 +31,23 @@ from barnabas.errors import (
 )
 from barnabas.replication.follower import Fetched
 from barnabas.simulation.controller_pump import ControllerPump
+from barnabas.simulation.coordinating import Coordinators
 from barnabas.simulation.disk import Disk
 from barnabas.simulation.following import Fetchers
 from barnabas.simulation.hosted import Hosted, Parked
 from barnabas.simulation.metadata import Session
 from barnabas.simulation.network import Reply
 from barnabas.simulation.wire import (
+    AskCoordinator,
     AskEnd,
+    AskEpochEnd,
     AskLatest,
     AskMetadata,
     Bounds,
     Control,
     ControlAnswer,
     EndAnswer,
+    EpochEndAnswer,
     Fetch,
     FetchAnswer,
     FetchedPart,
@@ -51,7 +58,10 @@ from barnabas.simulation.wire import (
     Read,
     ReadAnswer,
     Request,
+    Verified,
+    Verify,
     WishShutdown,
+    WriteMarker,
 )
 from barnabas.simulation.world import Life
 from barnabas.types import TopicPartition
@@ -63,6 +73,7 @@ _RETRY_MS = 80
 _CALL_TIMEOUT_MS = 1200
 _CHECKPOINT_EVERY_TICKS = 3
 _SHUTDOWN_TRIES = 3
+_ANNOUNCEMENTS = 5
 
 
 class SimBroker:
@@ -70,18 +81,22 @@ class SimBroker:
 
     __slots__ = (
         "_early",
+        "_served",
         "_ticks",
         "_untold",
         "broker_id",
         "cluster",
         "controller_epoch",
+        "coordinators",
         "disk",
         "epoch",
         "fetchers",
+        "foreign",
         "hosted",
         "image",
         "life",
         "live",
+        "offline",
         "pump",
         "session",
     )
@@ -98,12 +113,35 @@ class SimBroker:
         self.hosted: dict[TopicPartition, Hosted] = {}
         self.session = Session(cluster.ensemble, self.life, cluster.options.session_timeout_ms)
         self.session.on_session(self._session_changed)
+        self.offline: set[TopicPartition] = set()  # with the disk, or for a foreign log
+        self.foreign: set[TopicPartition] = set()  # on disk as another topic's of that name
         self.pump = ControllerPump(self)
+        self.coordinators = Coordinators(self)
         self.fetchers = Fetchers(self)
         self._ticks = 0
         self._early: list[tuple[Control, Reply]] = []  # what came before it knew its own epoch
         # Partitions of which no controller has said since this start who leads them.
         self._untold = dict.fromkeys(disk.logs)
+        self._served: dict[type, Callable[[Any, Reply], object]] = {
+            Fetch: self._fetch,
+            Produce: self._produce,
+            Read: self._read,
+            AskMetadata: lambda request, reply: reply(Metadata(self.image)),
+            Control: self._controlled,
+            ProposeToController: self.pump.proposed,
+            AskLatest: self._bounds,
+            AskEpochEnd: self._epoch_end,
+            AskEnd: lambda request, reply: reply(self.end(request)),
+            WishShutdown: self.pump.shutdown_wished,
+            AskCoordinator: self.coordinators.asked,
+            Verify: self.coordinators.verify,
+            WriteMarker: self._write_marker,
+        }
+
+    def latest_epoch_of(self, name: TopicPartition) -> int:
+        """What the log knows of leader epochs that the metadata has lost."""
+        log = self.disk.logs.get(name)
+        return -1 if log is None else log.latest_epoch
 
     @property
     def now_ms(self) -> int:
@@ -175,32 +213,31 @@ class SimBroker:
     # --- what it is asked ------------------------------------------------------------------------
 
     def receive(self, request: Request, reply: Reply) -> None:
-        if isinstance(request, Fetch):
-            self._fetch(request, reply)
-        elif isinstance(request, Produce):
-            self._produce(request, reply)
-        elif isinstance(request, Read):
-            hosted = self._hosted(request.topic_partition, request.topic_id)
-            code = UnknownTopicOrPartition.code
-            reply(ReadAnswer(code) if hosted is None else hosted.read(request))
-        elif isinstance(request, AskMetadata):
-            reply(Metadata(self.image))
-        elif isinstance(request, Control):
-            if self.epoch < 0:
-                self._early.append((request, reply))  # for this life or for the one before?
-            else:
-                reply(self._control(request))
-        elif isinstance(request, ProposeToController):
-            self.pump.proposed(request, reply)
-        elif isinstance(request, AskLatest):
-            hosted = self._hosted(request.topic_partition, request.topic_id)
-            code = UnknownTopicOrPartition.code
-            reply(Bounds(code) if hosted is None else hosted.bounds(request))
-        elif isinstance(request, AskEnd):
-            reply(self.end(request))
+        self._served[type(request)](request, reply)
+
+    def _read(self, request: Read, reply: Reply) -> None:
+        hosted = self._hosted(request.topic_partition, request.topic_id)
+        missing = ReadAnswer(self._missing(request.topic_partition))
+        reply(missing if hosted is None else hosted.read(request))
+
+    def _bounds(self, request: AskLatest, reply: Reply) -> None:
+        hosted = self._hosted(request.topic_partition, request.topic_id)
+        missing = Bounds(self._missing(request.topic_partition))
+        reply(missing if hosted is None else hosted.bounds(request))
+
+    def _epoch_end(self, request: AskEpochEnd, reply: Reply) -> None:
+        hosted = self._hosted(request.topic_partition, request.topic_id)
+        missing = EpochEndAnswer(self._missing(request.topic_partition))
+        reply(missing if hosted is None else hosted.epoch_end(request))
+
+    def _controlled(self, request: Control, reply: Reply) -> None:
+        if self.epoch < 0:
+            self._early.append((request, reply))  # for this life or for the one before?
         else:
-            assert isinstance(request, WishShutdown)
-            self.pump.shutdown_wished(request, reply)
+            reply(self._control(request))
+
+    def _missing(self, name: TopicPartition) -> int:
+        return KafkaStorageError.code if name in self.offline else UnknownTopicOrPartition.code
 
     def _hosted(self, name: TopicPartition, topic_id: bytes) -> Hosted | None:
         hosted = self.hosted.get(name)
@@ -208,10 +245,19 @@ class SimBroker:
 
     def _produce(self, request: Produce, reply: Reply) -> None:
         hosted = self._hosted(request.topic_partition, request.topic_id)
-        if hosted is not None:
+        if hosted is None:
+            reply(Produced(NotLeaderOrFollower.code))
+        elif request.transactional_id is None:
             hosted.produce(request, reply)
         else:
-            reply(Produced(NotLeaderOrFollower.code))
+            self.coordinators.produce(hosted, request, reply)
+
+    def _write_marker(self, request: WriteMarker, reply: Reply) -> None:
+        hosted = self.hosted.get(request.topic_partition)
+        if hosted is None:
+            reply(Verified(self._missing(request.topic_partition)))
+        else:
+            hosted.write_marker(request, reply)
 
     def _fetch(self, request: Fetch, reply: Reply) -> None:
         answer = self.fetch_answer(request, is_first=True)
@@ -227,7 +273,7 @@ class SimBroker:
         """Only who knows that nobody leads may say it: an older leader's log still grows."""
         hosted = self._hosted(request.topic_partition, request.topic_id)
         if hosted is None:
-            return EndAnswer(UnknownTopicOrPartition.code)
+            return EndAnswer(self._missing(request.topic_partition))
         try:
             hosted.partition.check_leader_epoch(request.leader_epoch)
         except KafkaError as error:
@@ -239,7 +285,7 @@ class SimBroker:
         for wanted in request.wanted:
             hosted = self._hosted(wanted.topic_partition, wanted.topic_id)
             if hosted is None:
-                got = Fetched(UnknownTopicOrPartition.code, -1, -1, None, 0)
+                got = Fetched(self._missing(wanted.topic_partition), -1, -1, None, 0)
                 parts.append(FetchedPart(got))
             else:
                 parts.append(hosted.fetched(request, wanted, is_first=is_first))
@@ -261,20 +307,70 @@ class SimBroker:
             self.live.clear()
             self.live.update({each.broker_id: each.epoch for each in self.image.brokers.values()})
         elif isinstance(request, LeaderAndIsr):
-            for state in request.partitions:
-                self._lead_or_follow(state)
+            return ControlAnswer(
+                0,
+                {
+                    state.topic_partition: self._lead_or_follow(state)
+                    for state in request.partitions
+                },
+            )
         else:
-            for name in request.partitions:
-                hosted = self.hosted.pop(name, None)
-                if request.delete:
-                    self._told(name)
-                if hosted is not None:
-                    hosted.leader = -1
-                    hosted.stopped()
-                    self.cluster.checks.closed(hosted)
-                if request.delete and self.disk.logs.pop(name, None) is not None:
-                    self.disk.high_watermarks.pop(name, None)
+            return ControlAnswer(
+                0, {name: self.stop_replica(name, request.delete) for name in request.partitions}
+            )
         return ControlAnswer(0)
+
+    def stop_replica(self, name: TopicPartition, delete: bool) -> int:
+        """Host it no longer; an error code."""
+        if self.disk.has_failed and delete:
+            return KafkaStorageError.code  # it is there still, and will be when the disk is back
+        hosted = self.hosted.pop(name, None)
+        self.offline.discard(name)
+        if hosted is not None:
+            self._gone(hosted)
+        if name in self.foreign:
+            self.foreign.discard(name)
+        elif delete and self.disk.logs.pop(name, None) is not None:
+            self.disk.high_watermarks.pop(name, None)
+        if delete:
+            self._told(name)
+        return 0
+
+    def _gone(self, hosted: Hosted) -> None:
+        hosted.leader = -1
+        hosted.stopped()
+        self.cluster.checks.closed(hosted)
+
+    # --- the disk --------------------------------------------------------------------------------
+
+    def fail_disk(self, reason: str) -> None:
+        """Its log directory is out of reach, and every partition in it, until the next start."""
+        if self.disk.has_failed:
+            return
+        self.disk.has_failed = True
+        self.cluster.world.tell("broker {} loses its log directory: {}", self.broker_id, reason)
+        names = list(self.disk.logs)
+        self.offline.update(names)
+        for name in names:
+            hosted = self.hosted.pop(name, None)
+            if hosted is not None:
+                self._gone(hosted)
+        if self.pump.controller is not None:
+            self.pump.lose(self.broker_id, names)
+        else:
+            self.cluster.world.start(self.life, self._announce())
+
+    async def _announce(self) -> None:
+        """What no controller hears so it hears when it asks, and is refused."""
+        for _ in range(_ANNOUNCEMENTS):
+            try:
+                await log_dir_events.announce(self.session, self.broker_id)
+            except SessionExpired:
+                return
+            except MetadataError:
+                await self.cluster.world.sleep(self.life, _RETRY_MS)
+            else:
+                return
 
     def _told(self, name: TopicPartition) -> None:
         self._untold.pop(name, None)
@@ -285,26 +381,25 @@ class SimBroker:
         if not self._untold:
             self.disk.may_have_lost = False
 
-    def _lead_or_follow(self, state: PartitionState) -> None:
+    def _lead_or_follow(self, state: PartitionState) -> int:
+        """Host it as the controller says; an error code."""
         name, partition = state.topic_partition, state.partition
+        hosted = self.hosted.get(name)
+        if hosted is None:
+            hosted = self._try_to_host(state)
+        if hosted is None:
+            return KafkaStorageError.code
         if partition.leader >= 0:
             # Whoever decided this knew that this broker may have lost records. Before, a start
             # after the next crash must say so again, though that one lost nothing more.
             self._told(name)
-        hosted = self.hosted.get(name)
-        if hosted is None:
-            log = self.disk.logs.get(name)
-            if log is None:
-                log = self.disk.logs[name] = self.cluster.machines.log(state.topic_id)
-            min_isr = int(state.topic_config["min.insync.replicas"])
-            hosted = self.hosted[name] = Hosted(self, name, log, min_isr)
         now = hosted.partition
         is_newer = partition.leader_epoch > now.leader_epoch or (
             partition.leader_epoch == now.leader_epoch
             and partition.partition_epoch > now.partition_epoch
         )
         if not is_newer:
-            return
+            return 0
         if partition.leader == self.broker_id:
             hosted.lead(partition)
         else:
@@ -313,6 +408,24 @@ class SimBroker:
                 self.fetchers.follow(partition.leader)
         if partition.leader >= 0:
             hosted.log.has_lost = False
+        return 0
+
+    def _try_to_host(self, state: PartitionState) -> Hosted | None:
+        name = state.topic_partition
+        log = self.disk.logs.get(name)
+        if log is not None and log.topic_id != state.topic_id:
+            self.cluster.world.tell("broker {} has another {}", self.broker_id, name)
+            self.foreign.add(name)
+            self.offline.add(name)
+        elif self.disk.has_failed:
+            self.offline.add(name)
+        if name in self.offline:
+            return None
+        if log is None:
+            log = self.disk.logs[name] = self.cluster.machines.log(state.topic_id)
+        min_isr = int(state.topic_config["min.insync.replicas"])
+        hosted = self.hosted[name] = Hosted(self, name, log, min_isr)
+        return hosted
 
     # --- what it asks the controller -------------------------------------------------------------
 

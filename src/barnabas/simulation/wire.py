@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.cluster.control import ControlRequest, IsrAnswer, IsrProposal
 from barnabas.cluster.image import ClusterImage
+from barnabas.coordinator.transaction import Owner
+from barnabas.protocol.message import Message
 from barnabas.replication.follower import EpochEnd, Fetched, FetchFrom
 from barnabas.simulation.disk import Entry
+from barnabas.storage.transactions import AbortedTransaction
 from barnabas.types import TopicPartition
 
 
@@ -20,6 +24,8 @@ class Produce(NamedTuple):
     producer: int
     sequence: int
     value: int
+    producer_epoch: int = 0
+    transactional_id: str | None = None
 
 
 class Produced(NamedTuple):
@@ -34,6 +40,7 @@ class Read(NamedTuple):
     topic_id: bytes
     offset: int
     leader_epoch: int
+    is_committed: bool = False
 
 
 class ReadAnswer(NamedTuple):
@@ -41,6 +48,7 @@ class ReadAnswer(NamedTuple):
     entries: tuple[Entry, ...] = ()
     high_watermark: int = -1
     log_start_offset: int = -1
+    aborted: tuple[AbortedTransaction, ...] = ()
 
 
 class AskLatest(NamedTuple):
@@ -57,6 +65,20 @@ class Bounds(NamedTuple):
     earliest: int = -1
     latest: int = -1
     leader_epoch: int = -1
+
+
+class AskEpochEnd(NamedTuple):
+    """OffsetForLeaderEpoch, as a consumer asks it (KIP-320). Answer: EpochEndAnswer."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    leader_epoch: int
+    wanted_epoch: int
+
+
+class EpochEndAnswer(NamedTuple):
+    error_code: int
+    end_offset: int = -1
 
 
 class AskMetadata(NamedTuple):
@@ -116,7 +138,7 @@ class Control(NamedTuple):
 
 class ControlAnswer(NamedTuple):
     error_code: int
-    failed: tuple[TopicPartition, ...] = ()
+    codes: Mapping[TopicPartition, int] = {}
 
 
 class ProposeToController(NamedTuple):
@@ -139,25 +161,67 @@ class ShutdownAnswer(NamedTuple):
     remaining: int = 0
 
 
+class AskCoordinator(NamedTuple):
+    """InitProducerId, AddPartitionsToTxn or EndTxn. Answer: Coordinated."""
+
+    transactional_id: str
+    request: Message
+
+
+class Coordinated(NamedTuple):
+    """An error before the coordinator's machine was asked, or what it answered."""
+
+    error_code: int
+    answer: Message | None = None
+
+
+class Verify(NamedTuple):
+    """Whether a producer may write there in its open transaction (KIP-890). Answer: Verified."""
+
+    transactional_id: str
+    owner: Owner
+    topic_partition: TopicPartition
+
+
+class Verified(NamedTuple):
+    error_code: int
+
+
+class WriteMarker(NamedTuple):
+    """The end of a transaction, for one of its partitions. Answer: Verified."""
+
+    topic_partition: TopicPartition
+    owner: Owner
+    is_commit: bool
+    coordinator_epoch: int
+
+
 Request = (
     Produce
     | Read
     | AskLatest
+    | AskEpochEnd
     | AskMetadata
     | Fetch
     | AskEnd
     | Control
     | ProposeToController
     | WishShutdown
+    | AskCoordinator
+    | Verify
+    | WriteMarker
 )
 Answer = (
     Produced
     | ReadAnswer
     | Bounds
+    | EpochEndAnswer
     | Metadata
     | FetchAnswer
     | EndAnswer
     | ControlAnswer
     | IsrAnswer
     | ShutdownAnswer
+    | Coordinated
+    | Verified
 )

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.errors import OffsetOutOfRange, OutOfOrderSequenceNumber
 from barnabas.simulation.disk import NO_PRODUCER
 from barnabas.simulation.network import Connection
+from barnabas.simulation.transaction_checks import committed_of
 from barnabas.simulation.wire import (
+    AskEpochEnd,
     AskLatest,
     AskMetadata,
     Bounds,
+    EpochEndAnswer,
     Metadata,
     Produce,
     Produced,
@@ -48,7 +51,7 @@ class Client:
         self.number = number  # below 0
         self.life = Life()
         self._connections: dict[int, Connection] = {}
-        self._leaders: dict[TopicPartition, Leader] = {}
+        self._leaders: dict[tuple[bytes, TopicPartition], Leader] = {}
 
     def connection(self, broker_id: int) -> Connection:
         connection = self._connections.get(broker_id)
@@ -59,17 +62,18 @@ class Client:
 
     async def leader(self, name: TopicPartition, *, is_stale: bool) -> Leader | None:
         """Who leads it; asks any broker if that is not known, or what is known was wrong."""
-        if not is_stale and name in self._leaders:
-            return self._leaders[name]
+        key = (self.cluster.topics[name.topic], name)
+        if not is_stale and key in self._leaders:
+            return self._leaders[key]
         anyone = self.cluster.world.random.randint(1, self.cluster.options.brokers)
         answer: Metadata | None = await self.connection(anyone).call(AskMetadata(), _TIMEOUT_MS)
         topic = None if answer is None else answer.image.topics.get(name.topic)
-        if topic is not None and name.partition in topic.partitions:
+        if topic is not None and topic.topic_id == key[0] and name.partition in topic.partitions:
             state = topic.partitions[name.partition]
-            known = self._leaders.get(name)
+            known = self._leaders.get(key)
             if state.leader >= 0 and (known is None or state.leader_epoch >= known.epoch):
-                self._leaders[name] = Leader(state.leader, state.leader_epoch)
-        return self._leaders.get(name)
+                self._leaders[key] = Leader(state.leader, state.leader_epoch)
+        return self._leaders.get(key)
 
     async def sleep(self, ms: int) -> None:
         await self.cluster.world.sleep(self.life, ms)
@@ -107,7 +111,7 @@ class Producer(Client):
         self._is_idempotent = is_idempotent
         self._counts = counts
         self._id = NO_PRODUCER
-        self._sequences: dict[TopicPartition, int] = {}
+        self._sequences: dict[tuple[bytes, TopicPartition], int] = {}
         self.is_stopping = False
         self.has_stopped = False
         self._begin_anew()
@@ -125,20 +129,22 @@ class Producer(Client):
 
     async def send(self, name: TopicPartition, value: int) -> bool:
         """Whether the record was acknowledged; if not, nobody knows."""
-        sequence = self._sequences.get(name, 0)
-        request = Produce(
-            name, self.cluster.topics[name.topic], self._acks, self._id, sequence, value
-        )
+        topic_id = self.cluster.topics[name.topic]
+        sequence = self._sequences.get((topic_id, name), 0)
+        request = Produce(name, topic_id, self._acks, self._id, sequence, value)
+        self.cluster.checks.topics.sends(value, topic_id)
         deadline_ms = self.cluster.world.now_ms + _DELIVERY_TIMEOUT_MS
         is_stale = False
         while self.cluster.world.now_ms < deadline_ms:
             leader = await self.leader(name, is_stale=is_stale)
             is_stale = True
+            if self.cluster.topics[name.topic] != topic_id:
+                break  # another topic has the name
             if leader is not None:
                 promise = self.connection(leader.broker_id).call(request, _TIMEOUT_MS)
                 answer: Produced | None = Produced(0) if not self._acks else await promise
                 if answer is not None and not answer.error_code:
-                    self._acknowledged(name, sequence)
+                    self._acknowledged((topic_id, name), sequence)
                     return True
                 if answer is not None and answer.error_code == OutOfOrderSequenceNumber.code:
                     break
@@ -146,8 +152,8 @@ class Producer(Client):
         self._begin_anew()
         return False
 
-    def _acknowledged(self, name: TopicPartition, sequence: int) -> None:
-        self._sequences[name] = sequence + 1
+    def _acknowledged(self, key: tuple[bytes, TopicPartition], sequence: int) -> None:
+        self._sequences[key] = sequence + 1
         self._counts.acknowledged += 1
 
     def _begin_anew(self) -> None:
@@ -158,14 +164,17 @@ class Producer(Client):
 
 
 class Consumer(Client):
-    """Reads every partition from its beginning."""
+    """Reads every partition from its beginning; all records, or committed ones only."""
 
-    __slots__ = ("_latest", "_offsets")
+    __slots__ = ("_epochs", "_is_committed", "_latest", "_offsets")
 
-    def __init__(self, cluster: Cluster, number: int) -> None:
+    def __init__(self, cluster: Cluster, number: int, *, is_committed: bool = False) -> None:
         super().__init__(cluster, number)
-        self._offsets: dict[TopicPartition, int] = {}
-        self._latest: dict[TopicPartition, tuple[int, int]] = {}
+        self._is_committed = is_committed
+        self._offsets: dict[tuple[bytes, TopicPartition], int] = {}
+        self._epochs: dict[tuple[bytes, TopicPartition], tuple[int, int]] = {}
+        """Of the last record that was read, and of the leader that knows it."""
+        self._latest: dict[tuple[bytes, TopicPartition], tuple[int, int]] = {}
 
     async def run(self) -> None:
         is_stale = False
@@ -179,8 +188,12 @@ class Consumer(Client):
 
     async def _poll(self, name: TopicPartition, leader: Leader) -> bool:
         """Whether the leader was the right one."""
-        offset = self._offsets.get(name, 0)
-        request = Read(name, self.cluster.topics[name.topic], offset, leader.epoch)
+        topic_id = self.cluster.topics[name.topic]
+        key = (topic_id, name)
+        if not await self.validate(name, topic_id, leader):
+            return False
+        offset = self._offsets.get(key, 0)
+        request = Read(name, topic_id, offset, leader.epoch, self._is_committed)
         answer: ReadAnswer | None = await self.connection(leader.broker_id).call(
             request, _TIMEOUT_MS
         )
@@ -188,20 +201,50 @@ class Consumer(Client):
             return False
         if answer.error_code == OffsetOutOfRange.code:
             is_below = offset < answer.log_start_offset
-            self._offsets[name] = answer.log_start_offset if is_below else answer.high_watermark
+            self._offsets[key] = answer.log_start_offset if is_below else answer.high_watermark
             return True
-        self.cluster.checks.read(name, answer.entries)
         if answer.entries:
-            self._offsets[name] = answer.entries[-1].offset + 1
+            self.got(name, topic_id, answer)
+            last = answer.entries[-1]
+            self._offsets[key] = last.offset + 1
+            self._epochs[key] = (last.epoch, leader.epoch)
         return not answer.error_code
 
+    def got(self, name: TopicPartition, topic_id: bytes, answer: ReadAnswer) -> None:
+        checks = self.cluster.checks
+        checks.read(name, topic_id, answer.entries)
+        if self._is_committed:
+            checks.transactions.read(name, committed_of(answer.entries, answer.aborted))
+
+    async def validate(self, name: TopicPartition, topic_id: bytes, leader: Leader) -> bool:
+        """Whether it may read on: under another leader its place may be in a log that was cut.
+
+        It goes back to where that log and what it has read part (KIP-320).
+        """
+        key = (topic_id, name)
+        read_epoch, known_epoch = self._epochs.get(key, (-1, leader.epoch))
+        if known_epoch == leader.epoch or read_epoch < 0:
+            return True
+        request = AskEpochEnd(name, topic_id, leader.epoch, read_epoch)
+        answer: EpochEndAnswer | None = await self.connection(leader.broker_id).call(
+            request, _TIMEOUT_MS
+        )
+        if answer is None or answer.error_code:
+            return False
+        if -1 < answer.end_offset < self._offsets[key]:
+            self.cluster.world.tell("consumer {} goes back in {}", self.number, name)
+            self._offsets[key] = answer.end_offset
+        self._epochs[key] = (read_epoch, leader.epoch)
+        return True
+
     async def _ask_latest(self, name: TopicPartition, leader: Leader) -> None:
+        topic_id = self.cluster.topics[name.topic]
         history = self.cluster.checks.history(name)
-        resets, before = self._latest.get(name, (0, 0))
-        request = AskLatest(name, self.cluster.topics[name.topic], leader.epoch)
+        resets, before = self._latest.get((topic_id, name), (0, 0))
+        request = AskLatest(name, topic_id, leader.epoch)
         answer: Bounds | None = await self.connection(leader.broker_id).call(request, _TIMEOUT_MS)
         if answer is None or answer.error_code or answer.leader_epoch < history.reset_epoch:
             return
         if resets == history.resets:
             self.cluster.checks.latest(name, before, answer.latest)
-        self._latest[name] = (history.resets, answer.latest)
+        self._latest[topic_id, name] = (history.resets, answer.latest)

@@ -88,6 +88,13 @@ class World:
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
+    def below(self, limit: int) -> int:
+        """A number in `[0, limit)`, as the seam of entropy has it."""
+        return self.random.randrange(limit)
+
+    def uuid(self) -> bytes:
+        return self.random.randbytes(16)
+
 
 class Promise(Generic[T]):
     """A value that comes later, for one coroutine to wait for. Only the first answer counts."""

@@ -8,13 +8,7 @@ from pathlib import Path
 
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import PartitionImage
-from barnabas.cluster.loading import (
-    load_brokers,
-    load_topic,
-    load_topic_configs,
-    load_topic_paths,
-    load_topics,
-)
+from barnabas.cluster.loading import load_brokers, load_topic, load_topic_configs, load_topics
 from barnabas.cluster.store import Create
 
 
@@ -72,22 +66,5 @@ def test_what_is_not_there(shared: Path) -> None:
         assert await load_brokers(store) == {}
         assert await load_topic(store, "none") is None
         assert await load_topic_configs(store) == {}
-        assert await load_topic_paths(store, "none") == []
-
-    asyncio.run(scenario())
-
-
-def test_a_topics_paths_stand_in_the_order_of_their_deletion(shared: Path) -> None:
-    async def scenario() -> None:
-        store = await _imported(shared, "single-running.json")
-        await store.commit([Create("/admin/delete_topics/epochs")])
-        assert await load_topic_paths(store, "epochs") == [
-            "/brokers/topics/epochs/partitions/0/state",
-            "/brokers/topics/epochs/partitions/0",
-            "/brokers/topics/epochs/partitions",
-            "/brokers/topics/epochs",
-            "/config/topics/epochs",
-            "/admin/delete_topics/epochs",
-        ]
 
     asyncio.run(scenario())

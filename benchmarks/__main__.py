@@ -5,8 +5,9 @@
 `off` is how far a figure is from its goal: 1 just reached it, 2 is twice off. What is compared with
 a bare server, or with another way to do it, has that in `other` and the ratio behind it. Each part
 can be run alone and has more to say: `python -m benchmarks.pipelined`, `.workloads`, `.startup`,
-`.recovery`, `.disk`, `.groups`, `.transactions`, `.compaction`; `python -m benchmarks.kafka` puts a
-real Kafka beside the workloads.
+`.recovery`, `.disk`, `.groups`, `.transactions`, `.levels`, `.compaction`; `python -m
+benchmarks.kafka` puts a real Kafka beside the workloads. Of `.levels` this runs the part of one
+broker; alone it has three as well, and so have `.cluster` and `.failover`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from benchmarks import (
     compaction,
     disk,
     groups,
+    levels,
     pipelined,
     recovery,
     startup,
@@ -61,6 +63,7 @@ def measure(share: float, memory: WarmMemory) -> list[Figure]:
         ("pipelined", lambda: pipelined.measure(list(pipelined.CASES), 2 * share, memory)),
         ("groups", lambda: groups.measure(int(groups.MEMBERS * share))),
         ("transactions", lambda: transactions.measure(seconds=transactions.SECONDS * share)),
+        ("levels", lambda: levels.measure_alone(share)),
         ("compaction", lambda: compaction.measure(max(4, int(COMPACTED_MEGABYTES * share)))),
         ("clients", lambda: workloads.measure_alone(share, memory)),
     ]

@@ -16,7 +16,7 @@ from tests.foreign import require_java, require_kafka_jars
 from tests.integration.broker_process import broker_process, free_port
 from tests.integration.cluster_process import cluster_process
 
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0
 _READY = "started (kafka.server.KafkaServer)"
 _JAVA_OPTIONS = (
     # What kafka-server-start.sh sets, collector included.

@@ -13,6 +13,7 @@ from benchmarks import (
     disk,
     figures,
     groups,
+    levels,
     pipelined,
     recovery,
     startup,
@@ -44,6 +45,14 @@ def workload_figures() -> list[Figure]:
             ("100 members, a heartbeat each 3 s: broker", "OffsetCommit, pipelined", "a join of"),
         ),
         (lambda: transactions.measure(2, 0.1), ("transactions, 2 producers, one partition",)),
+        (
+            lambda: levels.measure_alone(0.005),
+            (
+                "one broker, acks=0, p50",
+                "acks=all, flush.messages=1, p99",
+                "100 records each, rate",
+            ),
+        ),
         (lambda: compaction.measure(4), ("compaction, four values a key", "produce while")),
         (pipelined_figures, ("100B pipelined, rate", "16K pipelined, of bare", "fetch of 1 MiB")),
         (workload_figures, ("produce 1 KB lz4", "consume 100 B", "end to end at 10,000/s, p99")),
@@ -54,6 +63,7 @@ def workload_figures() -> list[Figure]:
         "disk",
         "groups",
         "transactions",
+        "levels",
         "compaction",
         "pipelined",
         "workloads",
@@ -64,6 +74,22 @@ def test_it_runs(measure: Callable[[], list[Figure]], named: tuple[str, ...]) ->
     for name in named:
         assert any(name in figure.what for figure in found), name
     assert all(figure.reached >= 0 for figure in found)
+
+
+@pytest.mark.slow
+def test_levels_of_delivery_in_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    """DL-6: each level has a latency, on three brokers that replicate, and a row of the table."""
+    rows = levels.together(0.005)
+    levels.show(rows)
+    shown = capsys.readouterr().out
+    for name in (
+        *(level.name for level in levels.LEVELS),
+        *(f"{each.level.name}, {each.isolation}" for each in levels.READINGS),
+    ):
+        (row,) = (row for row in rows if row.level.endswith(name))
+        assert 0 < row.latencies.at(0.5) <= row.latencies.at(0.99)
+        assert row.per_second is None or row.per_second > 0
+        assert name in shown
 
 
 def test_distance_from_a_goal() -> None:

@@ -12,6 +12,13 @@ import pytest
 import barnabas
 from barnabas.cli.main import main
 from barnabas.client.admin import NewTopic
+from barnabas.client.configs import (
+    BROKER,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    TOPIC,
+    ConfigResource,
+)
 from barnabas.client.sync import SyncAdmin
 from tests import foreign
 from tests.conformance.java_client import FRUGAL
@@ -22,11 +29,12 @@ pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
 REASSIGNMENT = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
-RUN_SECONDS = 120
+RUN_SECONDS = 300
 CONFIG = {
     "auto.leader.rebalance.enable": "false",
     "controlled.shutdown.retry.backoff.ms": "100",
 }
+SET_BY_HAND = (DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG)
 LOGGING = """\
 log4j.rootLogger=WARN, stderr
 log4j.appender.stderr=org.apache.log4j.ConsoleAppender
@@ -150,7 +158,7 @@ def test_reassignments(
     )
     given = f"--reassignment-json-file {plan}"
     verify = f"--verify --preserve-throttles {given}"
-    assert_same(both.ours(f"reassign --verify {given}"), both.kafkas(REASSIGNMENT, verify))
+    assert_same(both.ours(f"reassign {verify}"), both.kafkas(REASSIGNMENT, verify))
     fetchers = cluster.server(3).node.replicas
     follow, fetchers.on_following = fetchers.on_following, lambda replica, leader: None
     try:
@@ -163,10 +171,62 @@ def test_reassignments(
         assert both.kafkas(TOPICS, f"--describe {filtered}") == ""
         cancelled = both.kafkas(REASSIGNMENT, f"--cancel --preserve-throttles {given}")
         assert_same(both.kafkas(REASSIGNMENT, f"--execute {given}"), said)
-        assert both.ours(f"reassign --cancel {given}") in cancelled
+        assert both.ours(f"reassign --cancel --preserve-throttles {given}") in cancelled
         assert_same(both.ours("reassign --list"), both.kafkas(REASSIGNMENT, "--list"))
     finally:
         fetchers.on_following = follow
+
+
+def test_throttles(cluster: barnabas.Cluster, admin: SyncAdmin, both: Both, tmp_path: Path) -> None:
+    """RE-13, KIP-73: the same settings by the same words, while it begins, goes on and is over."""
+    admin.create_topics([NewTopic("th", assignment={0: [1, 2], 1: [2, 1], 2: [2, 1]})])
+    partitions = [
+        {"topic": "th", "partition": number, "replicas": replicas}
+        for number, replicas in enumerate([[1, 3], [2, 3], [3, 2]])
+    ]
+    plan = file_of(tmp_path, json.dumps({"version": 1, "partitions": partitions}))
+    given = f"--reassignment-json-file {plan}"
+    fetchers = cluster.server(3).node.replicas
+    follow, fetchers.on_following = fetchers.on_following, lambda replica, leader: None
+    try:
+        ours = both.ours(f"reassign --execute --throttle 1000 {given}")
+        begun = settings(admin, "th")
+        both.ours(f"reassign --cancel {given}")
+        cleared = settings(admin, "th")
+        assert_same(ours, both.kafkas(REASSIGNMENT, f"--execute --throttle 1000 {given}"))
+        assert settings(admin, "th") == begun != cleared
+        line = f"--execute --throttle 2000 --additional {given}"
+        ours = both.ours(f"reassign {line}")
+        changed = settings(admin, "th")
+        assert_same(both.kafkas(REASSIGNMENT, line), ours)
+        assert settings(admin, "th") == changed != begun
+        ours = both.ours(f"reassign --verify {given}")
+        assert_same(ours, both.kafkas(REASSIGNMENT, f"--verify {given}"))
+        assert settings(admin, "th") == changed
+        both.ours(f"reassign --cancel --preserve-throttles {given}")
+        assert settings(admin, "th") == changed
+        ours = both.ours(f"reassign --verify {given}")
+        assert settings(admin, "th") == cleared
+        both.ours(f"reassign --execute --throttle 2000 {given}")
+        both.ours(f"reassign --cancel --preserve-throttles {given}")
+        assert_same(ours, both.kafkas(REASSIGNMENT, f"--verify {given}"))
+        assert settings(admin, "th") == cleared
+    finally:
+        fetchers.on_following = follow
+
+
+def settings(admin: SyncAdmin, topic: str) -> dict[ConfigResource, set[tuple[str, str | None]]]:
+    """What is set of throttles, wherever."""
+    resources = [ConfigResource(TOPIC, topic)]
+    resources += [ConfigResource(BROKER, str(broker_id)) for broker_id in (1, 2, 3)]
+    return {
+        resource: {
+            (entry.name, entry.value)
+            for entry in admin.describe_configs(resource)
+            if "throttled" in entry.name and entry.source in SET_BY_HAND
+        }
+        for resource in resources
+    }
 
 
 def assert_same(ours: str, theirs: str) -> None:

@@ -2,8 +2,9 @@
 
 The controller moves its leaderships to other members of the ISR and has it follow nobody any more,
 so clients are never without a leader, and nothing that was acknowledged waits for this broker. What
-cannot be moved (it is the last one in sync) stays, and is asked about again a few times. Whoever is
-the last broker that runs has nobody to wait for, and sees that even while it waits to ask again.
+cannot be moved (it is the last one in sync) stays, and is asked about again a few times. Where no
+other broker that runs has a replica of what is left, nobody is waited for; that is seen even while
+it waits to ask again, as when two brokers stop at once.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ async def leave(node: Node, links: PeerLinks | None) -> bool:
     """Have this broker relieved of what it leads; whether nothing is left.
 
     Asks up to `controlled.shutdown.max.retries` times, `controlled.shutdown.retry.backoff.ms`
-    apart; a broker that is alone, or told not to ask, has nobody to leave anything to.
+    apart; a broker that is told not to ask, or has no heirs, has nobody to leave anything to.
     """
     config = node.config
     if links is None or _is_alone(node):
@@ -50,6 +51,7 @@ async def leave(node: Node, links: PeerLinks | None) -> bool:
             left = await _ask_as_long_as_it_helps(node, links)
         except BarnabasError as error:
             _log.warning("the controller does not let this broker go yet: %s", error)
+            left = _led(node)
         else:
             if not left:
                 _log.info("this broker leads nothing any more")
@@ -60,10 +62,13 @@ async def leave(node: Node, links: PeerLinks | None) -> bool:
                 left[0],
             )
         if attempt < attempts:
-            await _back_off(node, config.int("controlled.shutdown.retry.backoff.ms"))
+            await _back_off(node, left, config.int("controlled.shutdown.retry.backoff.ms"))
         if _is_alone(node):
             _log.info("no other broker is left that could lead anything")
             return True
+        if not _has_heirs(node, left):
+            _log.info("no other broker that runs has a replica of what this one leads")
+            return False
     _log.warning("this broker stops all the same, after %d attempts", attempts)
     return False
 
@@ -72,10 +77,33 @@ def _is_alone(node: Node) -> bool:
     return not node.image.brokers.keys() - {node.broker_id}
 
 
-async def _back_off(node: Node, pause_ms: int) -> None:
-    """Until the time is over, or the last of the others has gone."""
+def _led(node: Node) -> list[TopicPartition]:
+    """What this broker leads and others could have, as far as it knows."""
+    return [
+        TopicPartition(topic.name, number)
+        for topic in node.image.topics.values()
+        for number, partition in topic.partitions.items()
+        if partition.leader == node.broker_id and len(partition.replicas) > 1
+    ]
+
+
+def _has_heirs(node: Node, names: Sequence[TopicPartition]) -> bool:
+    """Whether another broker that runs may come to lead any of these; of nothing: whether it may be
+    relieved of following."""
+    others = node.image.brokers.keys() - {node.broker_id}
+    return not names or any(not others.isdisjoint(_replicas(node, name)) for name in names)
+
+
+def _replicas(node: Node, name: TopicPartition) -> Sequence[int]:
+    topic = node.image.topics.get(name.topic)
+    partition = None if topic is None else topic.partitions.get(name.partition)
+    return () if partition is None else partition.replicas
+
+
+async def _back_off(node: Node, left: Sequence[TopicPartition], pause_ms: int) -> None:
+    """Until the time is over, or the last of those that could take over has gone."""
     ends_at_ms = node.clock.now_ms() + pause_ms
-    while not _is_alone(node):
+    while not _is_alone(node) and _has_heirs(node, left):
         left_ms = ends_at_ms - node.clock.now_ms()
         if left_ms <= 0:
             return

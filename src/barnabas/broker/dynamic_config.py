@@ -4,8 +4,9 @@
             -> the watch on /config/changes -> read the entity again -> apply -> answer
 
 Whoever changes a setting waits until this broker obeys it; other brokers learn of it by their own
-watch. A change node says which entity to read again, never what it holds, so it does not matter
-how many are read, or in which order. Each is removed a quarter of an hour after it was seen.
+watch. A change node says which entity to read again, never what it holds, so it does not matter how
+many are read, or in which order. Each is removed a quarter of an hour after it was seen. What the
+end of a session has cut off is taken up in the next one.
 
 Invariant: what is in force is what the tree holds, less what cannot be used: a setting that is
 unknown, read-only or out of bounds (written by hand, or by another version) is logged and left out.
@@ -41,6 +42,8 @@ from barnabas.cluster.store import (
     NodeExists,
     NoNode,
     Operation,
+    SessionExpired,
+    SessionState,
     Set,
 )
 from barnabas.config import BrokerConfig, topic_keys, topic_warnings
@@ -77,12 +80,22 @@ _LEVELS = {
 class DynamicConfig:
     """Made with the node; `start` and `stop` are called once each."""
 
-    __slots__ = ("_due", "_failure", "_node", "_pump_task", "_seen_at_ms", "_store", "_waiting")
+    __slots__ = (
+        "_due",
+        "_failure",
+        "_node",
+        "_pending",
+        "_pump_task",
+        "_seen_at_ms",
+        "_store",
+        "_waiting",
+    )
 
     def __init__(self, store: MetadataStore, node: Node) -> None:
         self._store = store
         self._node = node
         self._seen_at_ms: dict[str, int] = {}  # change nodes by name
+        self._pending: dict[str, None] = {}  # entities that have changed, in their order
         self._due = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []  # for the end of the round begun next
         self._failure: BarnabasError | None = None
@@ -99,6 +112,7 @@ class DynamicConfig:
         if self._node.config.is_set(_LOG_LEVEL):
             apply_log_level(self._node.config)
         await self._round()
+        self._store.on_session(self._session_changed)
         self._pump_task = asyncio.get_running_loop().create_task(self._pump())
 
     async def stop(self) -> None:
@@ -220,10 +234,25 @@ class DynamicConfig:
                 await self._round()
             except Exception as failure:
                 # Whatever it is, whoever waits must hear of it, and the next change be taken up.
-                _log.exception("a change of configs was not taken up")
+                _complain(failure)
                 error = UnknownServerError(f"the change is written, but not in force: {failure}")
             served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]
             _complete(served, error)
+            await self._has_session()
+
+    async def _has_session(self) -> None:
+        """Wait for the next session, if this one is over; it begins with a round."""
+        is_over = False
+        while self._store.session_state is SessionState.EXPIRED:
+            is_over = True
+            self._due.clear()
+            await self._due.wait()
+        if is_over:
+            self._due.set()
+
+    def _session_changed(self, state: SessionState) -> None:
+        if state is SessionState.CONNECTED:
+            self._due.set()
 
     async def _whole_round(self) -> None:
         """Wait for a round that began after this call: it takes up whatever was committed."""
@@ -239,19 +268,22 @@ class DynamicConfig:
         # Watch first, read then: what changes in between makes another round.
         self._store.watch(config_nodes.CHANGES, self._due.set)
         now_ms = self._node.clock.now_ms()
-        entities: dict[str, None] = {}
         names = await children(self._store, config_nodes.CHANGES)
         for name in names:
             if name not in self._seen_at_ms:
-                self._seen_at_ms[name] = now_ms
                 entity = await self._entity_of(f"{config_nodes.CHANGES}/{name}")
+                self._seen_at_ms[name] = now_ms
                 if entity is not None:
-                    entities[entity] = None
-        for entity in entities:
+                    self._pending[entity] = None
+        for entity in list(self._pending):
+            del self._pending[entity]
             try:
                 await self._take_up(entity)
             except CorruptData as error:
                 _log.error("configs of %s stay as they were: %s", entity, error)
+            except MetadataError:
+                self._pending[entity] = None
+                raise
         await self._remove_old(frozenset(names), now_ms)
 
     async def _entity_of(self, path: str) -> str | None:
@@ -339,6 +371,15 @@ def apply_log_level(config: BrokerConfig) -> None:
 def _tell_unusable(topic: str, overrides: Mapping[str, str]) -> None:
     for reason in topic_keys.unusable(overrides).values():
         _log.error("topic %s: a setting is left out: %s", topic, reason)
+
+
+def _complain(failure: Exception) -> None:
+    if isinstance(failure, SessionExpired):
+        _log.warning("changes of configs are taken up in the next session: %s", failure)
+    elif isinstance(failure, BarnabasError):
+        _log.error("a change of configs was not taken up: %s", failure)
+    else:
+        _log.error("a change of configs was not taken up", exc_info=failure)
 
 
 def _shown(settings: Mapping[str, str]) -> str:

@@ -10,22 +10,18 @@ not how fast: for that, and for `kill -9`, start processes (`barnabas cluster st
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
+from barnabas.broker.embedded_life import EmbeddedLife
 from barnabas.broker.server import Server
-from barnabas.client.loop_thread import LoopThread
 from barnabas.cluster.embedded import EmbeddedStore
-from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
 
 _METADATA = "metadata"
 
 
-class Cluster:
+class Cluster(EmbeddedLife):
     """`brokers` brokers with the ids 1, 2, ... on free ports of 127.0.0.1.
 
     `data_dir`: where each has a directory, beside that of the metadata; None makes a temporary one
@@ -53,41 +49,12 @@ class Cluster:
             raise ConfigError(
                 f"broker_config names broker {strangers[0]}: there are 1 to {brokers}"
             )
-        self._given_dir = None if data_dir is None else Path(data_dir)
-        self._temporary_dir: Path | None = None
-        self._thread: LoopThread | None = None
+        super().__init__("cluster", None if data_dir is None else Path(data_dir))
         self._store: EmbeddedStore | None = None
         self._servers: dict[int, Server] = {}
         self._ports: dict[int, int] = {}
 
     # ---- life ----
-
-    def start(self) -> Cluster:
-        """Return when every broker serves and knows all the others."""
-        if self._thread is not None:
-            raise ConfigError("this cluster has been started already")
-        if self._given_dir is None:
-            self._temporary_dir = Path(tempfile.mkdtemp(prefix="barnabas-"))
-        self._thread = LoopThread("barnabas-cluster")
-        try:
-            self._thread.run(self._start())
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def stop(self) -> None:
-        """A clean stop of all brokers; nothing happens when the cluster is not running."""
-        if self._thread is None:
-            return
-        try:
-            self._thread.run(self._stop())
-        finally:
-            self._thread.stop()
-            self._thread = None
-            if self._temporary_dir is not None:
-                shutil.rmtree(self._temporary_dir, ignore_errors=True)
-                self._temporary_dir = None
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop one broker cleanly: it gives its leadership away first (RE-13)."""
@@ -101,17 +68,6 @@ class Cluster:
             raise ConfigError(f"broker {broker_id} runs already, or is none of this cluster")
         self._running().run(self._start_broker(broker_id))
 
-    def __enter__(self) -> Cluster:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
     # ---- what it offers ----
 
     @property
@@ -119,14 +75,6 @@ class Cluster:
         """`127.0.0.1:PORT,...` of the brokers that run, for any Kafka client."""
         self._running()
         return ",".join(f"127.0.0.1:{self._ports[broker_id]}" for broker_id in self._servers)
-
-    @property
-    def data_dir(self) -> Path:
-        """Where the brokers' directories lie."""
-        directory = self._given_dir or self._temporary_dir
-        if directory is None:
-            raise ConfigError("the cluster is not running, and its directory is a temporary one")
-        return directory
 
     def server(self, broker_id: int) -> Server:
         """A broker that runs; to be touched on the cluster's loop only."""
@@ -138,6 +86,7 @@ class Cluster:
     # ---- on its loop ----
 
     async def _start(self) -> None:
+        """Every broker serves, and knows all the others."""
         directory = self.data_dir / _METADATA
         directory.mkdir(parents=True, exist_ok=True)
         # What is temporary need not survive this process: nobody waits for a disk then.
@@ -149,10 +98,7 @@ class Cluster:
 
     async def _start_broker(self, broker_id: int) -> None:
         assert self._store is not None
-        config = BrokerConfig(self._properties(broker_id))
-        if self._temporary_dir is not None:
-            # That the data is in a temporary directory is what was asked for.
-            config.warnings = [w for w in config.warnings if str(self._temporary_dir) not in w]
+        config = self._config_of(self._properties(broker_id))
         server = Server(config, store=self._store.session())
         await server.start()
         self._servers[broker_id] = server
@@ -179,8 +125,3 @@ class Cluster:
         if self._store is not None:
             await self._store.close()
             self._store = None
-
-    def _running(self) -> LoopThread:
-        if self._thread is None:
-            raise ConfigError("the cluster is not running: use it in a with block, or call start()")
-        return self._thread

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Node
     from barnabas.broker.peers import Peers
     from barnabas.broker.replica import Replica
-    from barnabas.cluster.image import BrokerImage
     from barnabas.config import BrokerConfig
     from barnabas.protocol.messages.fetch import FetchResponse
     from barnabas.replication.fetch_requests import Answered
@@ -87,10 +86,6 @@ class Fetcher:
     def followed(self) -> dict[TopicPartition, Followed]:
         """What is copied here."""
         return self._followed
-
-    def reached_at(self, leader: BrokerImage) -> None:
-        """Where the leader is, as far as the controller has said."""
-        self._connection.reached_at(leader)
 
     def configure(self, config: BrokerConfig) -> None:
         """The broker's settings have changed."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from barnabas.broker.followed import Lag
     from barnabas.broker.peers import Peers
     from barnabas.broker.replica import Replica
-    from barnabas.cluster.image import BrokerImage
     from barnabas.config import BrokerConfig
     from barnabas.types import TopicPartition
 
@@ -44,15 +43,11 @@ class Fetchers:
         """How many connections there are."""
         return len(self._by_leader)
 
-    def follow(self, replica: Replica, leader: BrokerImage) -> None:
-        """Copy the partition from this leader, in the leader epoch that its machine has now."""
-        self.follow_id(replica, leader.broker_id)
-        fetcher = self._homes.get(replica.topic_partition)
-        if fetcher is not None:
-            fetcher.reached_at(leader)
-
     def follow_id(self, replica: Replica, leader_id: int) -> None:
-        """As `follow`; where the leader is the image tells, now or later. -1: there is none."""
+        """Copy the partition from this leader, in the leader epoch that its machine has now.
+
+        Where the leader is the image tells, now or later. -1: there is none.
+        """
         name = replica.topic_partition
         fetcher = None
         if leader_id not in (_NO_LEADER, self._node.broker_id) and not self._is_stopped:

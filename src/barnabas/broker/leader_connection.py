@@ -53,7 +53,6 @@ class LeaderConnection:
         "_node",
         "_number",
         "_peers",
-        "_told",
         "fetch_version",
         "leader_id",
     )
@@ -65,14 +64,9 @@ class LeaderConnection:
         self._number = number
         self._memory = ReceiveMemory()
         self._channel: Channel | None = None
-        self._told: BrokerImage | None = None
         self.leader_id = leader_id
         self.fetch_version = 0
         """The highest that both sides know; set by `open`."""
-
-    def reached_at(self, leader: BrokerImage) -> None:
-        """Where the leader is, as the controller said it; the image may know better later."""
-        self._told = leader
 
     async def open(self) -> None:
         """Raises ConnectionLost, NoAnswer; UnsupportedVersion for a leader that is too old."""
@@ -91,9 +85,7 @@ class LeaderConnection:
             )
 
     def _leader(self) -> BrokerImage:
-        told, known = self._told, self._node.image.brokers.get(self.leader_id)
-        if told is not None and (known is None or known.epoch < told.epoch):
-            known = told
+        known = self._node.image.brokers.get(self.leader_id)
         if known is None:
             raise ConnectionLost(f"broker {self.leader_id} is not registered at the moment")
         return known

@@ -23,6 +23,7 @@ from barnabas.cli.reassign_plan import (
     read_topics,
     status_lines,
 )
+from barnabas.cli.reassign_throttle import clear, clearing_lines, moves, throttle
 from barnabas.client.admin import Admin
 from barnabas.errors import KafkaError, NoReassignmentInProgress
 from barnabas.types import TopicPartition
@@ -30,6 +31,10 @@ from barnabas.types import TopicPartition
 T = TypeVar("T")
 
 _WHO = "barnabas reassign"
+_VERIFY = (
+    "Warning: You must run --verify periodically, until the reassignment completes, "
+    "to ensure the throttle is removed."
+)
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -58,6 +63,18 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option(
     "--additional", is_flag=True, help="With --execute: though others are under way already."
 )
+@click.option(
+    "--throttle",
+    "bytes_per_s",
+    type=click.IntRange(min=0),
+    metavar="BYTES_PER_S",
+    help="With --execute: how fast each broker may copy, in and out. --verify clears it.",
+)
+@click.option(
+    "--preserve-throttles",
+    is_flag=True,
+    help="With --verify and --cancel: leave the throttles as they are.",
+)
 @bootstrap_server
 def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     action: str | None,
@@ -66,6 +83,8 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     broker_list: str | None,
     disable_rack_aware: bool,
     additional: bool,
+    bytes_per_s: int | None,
+    preserve_throttles: bool,
     servers: str,
 ) -> int:
     """Move partitions to other brokers.
@@ -74,10 +93,15 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
     {"version":1,"partitions":[{"topic":"test","partition":0,"replicas":[2,3]}]}. The move goes on
     by itself: the new replicas copy what there is, and when all are in sync the old ones go.
 
+    With --throttle they copy no faster than that. Run --verify until it is over: only then it
+    clears the throttles, of all brokers and of the file's topics. To change the rate under way,
+    run --execute again with --additional and the new one.
+
     \b
     Examples:
       barnabas reassign --generate --topics-to-move-json-file topics.json --broker-list 1,2,3
       barnabas reassign --execute --reassignment-json-file plan.json
+      barnabas reassign --execute --reassignment-json-file plan.json --throttle 50000000
       barnabas reassign --verify --reassignment-json-file plan.json
       barnabas reassign --cancel --reassignment-json-file plan.json
       barnabas reassign --list
@@ -86,6 +110,10 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
         raise click.UsageError(
             "say what to do: --generate, --execute, --verify, --cancel or --list"
         )
+    if bytes_per_s is not None and action != "execute":
+        raise click.UsageError("--throttle goes with --execute")
+    if preserve_throttles and action not in ("verify", "cancel"):
+        raise click.UsageError("--preserve-throttles goes with --verify or --cancel")
     if action == "list":
         return run_client(_list(servers))
     if action == "generate":
@@ -98,10 +126,10 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
         raise click.UsageError(f"--{action} needs --reassignment-json-file")
     wanted = _read(plan_file, read_plan)
     if action == "execute":
-        return run_client(_execute(servers, wanted, additional))
+        return run_client(_execute(servers, wanted, additional, bytes_per_s))
     if action == "verify":
-        return run_client(_verify(servers, wanted))
-    return run_client(_cancel(servers, wanted))
+        return run_client(_verify(servers, wanted, preserve_throttles))
+    return run_client(_cancel(servers, wanted, preserve_throttles))
 
 
 async def _list(servers: str) -> int:
@@ -129,11 +157,14 @@ async def _generate(servers: str, names: list[str], brokers: list[int], by_rack:
     return EXIT_OK
 
 
-async def _execute(servers: str, wanted: Replicas, additional: bool) -> int:
+async def _execute(
+    servers: str, wanted: Replicas, additional: bool, bytes_per_s: int | None
+) -> int:
     async with Admin(servers) as admin:
         _check_known([each for brokers in wanted.values() for each in brokers], await _racks(admin))
         before = await _current(admin, wanted)
-        if not additional and await admin.list_partition_reassignments():
+        moving = await admin.list_partition_reassignments()
+        if moving and not additional:
             complain(_WHO, "others are under way already (see --list): --additional accepts that")
             return EXIT_FAILURE
         _say(
@@ -145,6 +176,10 @@ async def _execute(servers: str, wanted: Replicas, additional: bool) -> int:
                 "Save this to use as the --reassignment-json-file option during rollback",
             ]
         )
+        if bytes_per_s is not None:
+            _say([_VERIFY])
+            await throttle(admin, moves(moving, wanted, before), bytes_per_s)
+            _say([f"The inter-broker throttle limit was set to {bytes_per_s} B/s"])
         outcomes = await admin.alter_partition_reassignments(wanted)
     begun = sorted(name for name, error in outcomes.items() if error is None)
     if begun:
@@ -152,35 +187,52 @@ async def _execute(servers: str, wanted: Replicas, additional: bool) -> int:
     return _failures(outcomes)
 
 
-async def _verify(servers: str, wanted: Replicas) -> int:
+async def _verify(servers: str, wanted: Replicas, preserve_throttles: bool) -> int:
     async with Admin(servers) as admin:
         # Asked first: what is over in between is seen as completed.
-        moving = await admin.list_partition_reassignments(wanted)
+        moving = await admin.list_partition_reassignments()
         actual = current(await admin.describe_topics())
-    _say(status_lines(wanted, actual, moving))
-    return EXIT_OK
+        _say([*status_lines(wanted, actual, moving), ""])
+        if moving or preserve_throttles:  # of others, too: a broker has one rate for all
+            return EXIT_OK
+        return await _clear(admin, wanted, actual)
 
 
-async def _cancel(servers: str, wanted: Replicas) -> int:
+async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
+    """From every broker, since nobody knows any more which ones have taken part."""
+    named = {broker for brokers in wanted.values() for broker in brokers}
+    brokers = sorted(named | (await _racks(admin)).keys())
+    topics = sorted({name.topic for name in wanted} & {name.topic for name in actual})
+    _say(clearing_lines(brokers, topics))
+    failed = await clear(admin, brokers, topics)
+    for resource, error in failed.items():
+        complain(_WHO, f"the throttles of {resource.name}: {error} ({error.name})")
+    return EXIT_FAILURE if failed else EXIT_OK
+
+
+async def _cancel(servers: str, wanted: Replicas, preserve_throttles: bool) -> int:
     async with Admin(servers) as admin:
         moving = await admin.list_partition_reassignments(wanted)
         outcomes = await admin.alter_partition_reassignments(dict.fromkeys(moving))
-    cancelled = sorted(name for name, error in outcomes.items() if error is None)
-    if cancelled:
-        _say(
-            [
-                f"Successfully cancelled partition reassignment{_s(cancelled)} for: "
-                f"{_joined(cancelled)}"
-            ]
-        )
-    over = {
-        name: error
-        for name, error in outcomes.items()
-        if not isinstance(error, NoReassignmentInProgress)
-    }
-    if not over:
-        _say(["None of the specified partition reassignments are active."])
-    return _failures(over)
+        cancelled = sorted(name for name, error in outcomes.items() if error is None)
+        if cancelled:
+            _say(
+                [
+                    f"Successfully cancelled partition reassignment{_s(cancelled)} for: "
+                    f"{_joined(cancelled)}"
+                ]
+            )
+        over = {
+            name: error
+            for name, error in outcomes.items()
+            if not isinstance(error, NoReassignmentInProgress)
+        }
+        if not over:
+            _say(["None of the specified partition reassignments are active."])
+        code = _failures(over)
+        if code or preserve_throttles:
+            return code
+        return await _clear(admin, wanted, current(await admin.describe_topics()))
 
 
 async def _racks(admin: Admin) -> dict[int, str | None]:

@@ -43,7 +43,7 @@ from barnabas.protocol.messages.update_metadata import (
 )
 from barnabas.types import TopicPartition
 
-PROMPT_S = 10.0
+PROMPT_S = 60.0
 
 T0 = TopicPartition("t", 0)
 
@@ -192,8 +192,7 @@ class SomeBroker:
         if isinstance(request, LeaderAndIsrRequest):
             value = control_wire.leader_and_isr_value(request, version, configs)
         elif isinstance(request, StopReplicaRequest):
-            values, _ = control_wire.stop_replica_values(request, version, {})
-            (value,) = values
+            (value,) = control_wire.stop_replica_values(request, version)
         else:
             assert isinstance(request, UpdateMetadataRequest)
             value = metadata_wire.update_metadata_value(request, version, self.image, configs)

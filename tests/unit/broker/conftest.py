@@ -35,5 +35,5 @@ def topic(client: RawClient, request: pytest.FixtureRequest) -> str:
 
 def create(client: RawClient, name: str, partitions: int = 1) -> None:
     wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=60_000))
     assert answer.topics[0].error_code == 0, answer

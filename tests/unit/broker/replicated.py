@@ -3,6 +3,7 @@ and the other brokers' fetches are the test's requests."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.records.record import iterate_records
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient
+from tests.raw_client import PATIENCE_S, RawClient
 from tests.unit.broker.handlers.test_produce import request as produce_request
 
 T = TypeVar("T")
@@ -43,7 +44,7 @@ def inside(broker: Broker, action: Callable[[], T]) -> T:
 
     assert broker._loop is not None
     broker._loop.call_soon_threadsafe(run)
-    return done.result(10)
+    return done.result(PATIENCE_S)
 
 
 def replicas_of(broker: Broker) -> Replicas:
@@ -59,6 +60,7 @@ class Shared:
         self.name = TopicPartition(topic, 0)
         self.topic_id = topic_id
         self.proposals: list[IsrProposal] = []
+        self.proposed_at: list[float] = []
         self.leader_epoch = 10
         self.partition_epoch = 10
         self.replicas: tuple[int, ...] = (0, 1)
@@ -73,6 +75,7 @@ class Shared:
     def _propose(self, proposal: IsrProposal) -> None:
         if proposal.topic_partition == self.name:
             self.proposals.append(proposal)
+            self.proposed_at.append(time.monotonic())
 
     @property
     def replica(self) -> Replica:

@@ -29,7 +29,7 @@ from barnabas.records.record import BatchBuilder, Record, iterate_records
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient
+from tests.raw_client import PATIENCE_S, RawClient
 from tests.unit.broker.handlers.test_fetch import only
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
 from tests.unit.broker.handlers.test_produce import request as produce_request
@@ -79,7 +79,7 @@ class Cleaned:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """On the broker's loop."""
         assert self.broker._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self.broker._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self.broker._loop).result(PATIENCE_S)
 
     def log(self, topic: str) -> Log:
         return self.server.node.replicas.leader_of(TopicPartition(topic, 0)).log
@@ -92,11 +92,11 @@ class Cleaned:
             replication_factor=1,
             configs=[CreatableTopicConfig(name=n, value=v) for n, v in configs.items()],
         )
-        request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000)
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=60_000)
         assert self.client.call(CREATE_TOPICS, 5, request).topics[0].error_code == 0
 
     def delete(self, topic: str) -> None:
-        request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
+        request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000)
         assert self.client.call(DELETE_TOPICS, 5, request).responses[0].error_code == 0
 
     def produce(self, topic: str, *pairs: tuple[str, str | None]) -> None:
@@ -133,7 +133,7 @@ def cleaned(tmp_path: Path) -> Iterator[Cleaned]:
         yield Cleaned(broker, client)
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it does not come to be"

@@ -15,8 +15,8 @@ def test_what_is_done_in_time_is_told() -> None:
         raise InvalidTopic("no")
 
     async def scenario() -> None:
-        assert await within(1000, asyncio.sleep(0, "done")) == "done"
-        for timeout_ms in (1000, 0, -1):
+        assert await within(60_000, asyncio.sleep(0, "done")) == "done"
+        for timeout_ms in (60_000, 0, -1):
             with pytest.raises(InvalidTopic):
                 await within(timeout_ms, refuse())
 
@@ -42,6 +42,6 @@ def test_what_takes_longer_goes_on(hangs_up: bool) -> None:
             with pytest.raises(RequestTimedOut, match="it goes on"):
                 await waiting
         go_on.set()
-        await asyncio.wait_for(is_done.wait(), 5)
+        await asyncio.wait_for(is_done.wait(), 60)
 
     asyncio.run(scenario())

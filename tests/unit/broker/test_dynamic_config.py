@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker import config_nodes
 from barnabas.broker.config_edit import Change, Operation, increments, replacement
 from barnabas.broker.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.effective_config import Source, topic_configs
@@ -70,6 +71,9 @@ class Beset:
 
     def watch(self, path: str, callback: Callable[[], None]) -> None:
         self._store.watch(path, callback)
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> None:
+        self._store.on_session(callback)
 
     async def close(self) -> None:
         await self._store.close()
@@ -457,6 +461,46 @@ def test_the_log_level_is_obeyed_at_once(tmp_path: Path) -> None:
         run(tmp_path, scenario, barnabas_log_level="ERROR")
     finally:
         logger.setLevel(before)
+
+
+def test_a_session_that_ends_is_one_line_and_the_next_one_takes_up_what_was_missed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """TP-5, ZK-5"""
+
+    async def scenario() -> None:
+        store = EmbeddedStore()
+        session = store.session()
+        change = config_nodes.encode_change("topics/t")
+        config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)})
+        server = Server(config, store=session)
+        await server.start()
+        try:
+            await server.node.controller.create_topic(NewTopic("t", configs={"flush.ms": "5"}))
+            replica = server.node.replicas.hosted(("t", 0))
+            session.expire()
+            await store.commit(
+                [
+                    Set("/config/topics/t", layout.encode_config({"flush.ms": "7"})),
+                    Create(config_nodes.CHANGE_PREFIX, change, sequential=True),
+                ]
+            )
+            await asyncio.sleep(0.05)
+            assert replica.log.config.flush_ms == 5
+            session.reconnect()
+            async with asyncio.timeout(10):
+                while replica.log.config.flush_ms != 7:
+                    await asyncio.sleep(0.01)
+        finally:
+            await server.stop()
+
+    asyncio.run(scenario())
+    said = [each for each in caplog.records if each.name.endswith("dynamic_config")]
+    warnings = [each.getMessage() for each in said if each.levelno >= logging.WARNING]
+    assert warnings == [
+        "changes of configs are taken up in the next session: /config/changes: the session is over"
+    ]
+    assert not any(each.exc_info for each in said)
 
 
 def test_whoever_set_up_logging_decides_where_no_level_is_set() -> None:

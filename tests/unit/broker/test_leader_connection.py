@@ -18,7 +18,7 @@ from barnabas.protocol.api import API_VERSIONS, FETCH, LIST_OFFSETS
 from barnabas.protocol.frame import decode_request_header, encode_response
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import Site, led, run, running, topic
+from tests.unit.broker.following import Site, led, pair, run, running, topic
 
 NAME = TopicPartition("t", 0)
 
@@ -29,9 +29,12 @@ def connection(site: Site, leader_id: int) -> LeaderConnection:
     return LeaderConnection(server.node, peers, leader_id, 0)
 
 
-def at(broker_id: int, port: int, epoch: int) -> BrokerImage:
+def knows(site: Site, broker_id: int, port: int) -> None:
+    """From now on the image says that a broker is there."""
     endpoint = Endpoint("PLAINTEXT", "127.0.0.1", port, "PLAINTEXT")
-    return BrokerImage(broker_id, (endpoint,), None, epoch)
+    node = site.server.node
+    brokers = {**node.image.brokers, broker_id: BrokerImage(broker_id, (endpoint,), None, 1)}
+    node.image = node.image._replace(brokers=brokers)
 
 
 @asynccontextmanager
@@ -62,11 +65,11 @@ def test_a_leader_that_tells_no_diverging_epochs_is_too_old(tmp_path: Path) -> N
     async def test() -> None:
         async with running(tmp_path, 1) as one, speaking(12) as newer, speaking(11) as older:
             leader = connection(one, 2)
-            leader.reached_at(at(2, newer, 1))
+            knows(one, 2, newer)
             await leader.open()
             assert leader.fetch_version == 12
             leader.close()
-            leader.reached_at(at(2, older, 2))
+            knows(one, 2, older)
             with pytest.raises(UnsupportedVersion, match="offers Fetch up to 11"):
                 await leader.open()
             leader.close()
@@ -74,23 +77,23 @@ def test_a_leader_that_tells_no_diverging_epochs_is_too_old(tmp_path: Path) -> N
     run(test)
 
 
-def test_the_newest_registration_says_where_the_leader_is(tmp_path: Path) -> None:
-    """What the controller named, or what the image has learned since."""
+def test_where_the_leader_is_is_looked_up_for_each_connection(tmp_path: Path) -> None:
+    """It may be nowhere yet, or have come back elsewhere."""
 
     async def test() -> None:
-        async with running(tmp_path, 1) as one, running(tmp_path, 2) as two:
+        async with pair(tmp_path) as (one, two):
             leader = connection(one, 2)
             with pytest.raises(ConnectionLost, match="not registered"):
                 await leader.open()
-            one.hears(topic("t", led(1, 1)), one, two)  # the image has it in epoch 1
+            one.hears(topic("t", led(1, 1)), one, two)
             await leader.open()
             leader.close()
-            leader.reached_at(at(2, 1, epoch=0))
-            await leader.open()
-            leader.close()
-            leader.reached_at(at(2, 1, epoch=2))  # where nobody listens
+            knows(one, 2, 1)  # where nobody listens
             with pytest.raises(ConnectionLost):
                 await leader.open()
+            one.hears(topic("t", led(1, 1)), one, two)
+            await leader.open()
+            leader.close()
 
     run(test)
 
@@ -99,7 +102,7 @@ def test_the_bounds_of_a_leaders_logs(tmp_path: Path) -> None:
     """Up to the log's end, which is above what consumers can see; an error is the partition's."""
 
     async def test() -> None:
-        async with running(tmp_path, 1) as one, running(tmp_path, 2) as two:
+        async with pair(tmp_path) as (one, two):
             # Broker 1 is in sync and has fetched nothing, so nothing is committed.
             state = led(2, 1, 1, isr=(2, 1))
             for site in (two, one):

@@ -19,7 +19,7 @@ from barnabas.cluster.image import PartitionImage
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import InvalidUpdateVersion
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, batch
+from tests.raw_client import PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.following import NAME, led, run, running, topic, until
 from tests.unit.broker.handlers.test_fetch import topic_id_of
@@ -139,7 +139,7 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         inside(broker, lambda: replicas.directory_failed(directories[1], failed))
         lost = len(replicas.offline)
         assert 0 < lost < 6
-        ends_at = time.monotonic() + 10
+        ends_at = time.monotonic() + PATIENCE_S
         while told_alone(broker)[f"{CONTROLLER}offlinepartitionscount"] != lost:
             assert time.monotonic() < ends_at
             time.sleep(0.02)
@@ -288,7 +288,7 @@ def cluster() -> Iterator[Cluster]:
 
 def _play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
     """On the loop of the brokers, within bounds."""
-    cluster._running().run(asyncio.wait_for(scene(), 30))
+    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def _total(cluster: Cluster, name: str) -> float:

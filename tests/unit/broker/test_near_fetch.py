@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import FETCH
 from barnabas.protocol.messages.fetch import PartitionData
-from tests.raw_client import RawClient, batch
+from tests.raw_client import AN_HOUR_MS, RawClient, batch
 from tests.unit.broker.conftest import create
-from tests.unit.broker.following import NAME, Site, leading, led, level, run, running, topic, until
+from tests.unit.broker.following import NAME, Site, leading, led, level, pair, run, topic, until
 from tests.unit.broker.handlers.test_fetch import only, topic_id_of
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
 from tests.unit.broker.replicated import Follower, Shared, fill, inside, values
@@ -101,9 +100,7 @@ def test_re_2_a_consumer_is_sent_to_its_rack(
     """With no records, and at once, however long it would wait."""
     in_sync(client, shared, followers)
     for offset in (0, 3):
-        began = time.monotonic()
-        found = fetch(client, shared, offset, version, max_wait_ms=5_000)
-        assert time.monotonic() - began < 2
+        found = fetch(client, shared, offset, version, max_wait_ms=AN_HOUR_MS)
         assert (found.error_code, found.preferred_read_replica, values(found)) == (0, 2, [])
         assert (found.high_watermark, found.log_start_offset) == (3, 0)
 
@@ -166,12 +163,10 @@ def test_a_consumer_is_woken_by_a_watermark_that_rises_over_an_older_epochs_reco
     """CO-7: nothing is appended then, and there is something to be seen."""
     fill(client, shared.name.topic, batch(b"a"))
     shared.told(isr=(0, 1))
-    wanted = fetch_request(shared.name.topic, max_wait_ms=9_000)
+    wanted = fetch_request(shared.name.topic, max_wait_ms=AN_HOUR_MS)
     client.send(FETCH, 12, wanted)
-    began = time.monotonic()
     followers[0].fetch(1)
     assert values(only(client.receive(FETCH, 12)[1])) == [b"a"]
-    assert time.monotonic() - began < 5
 
 
 def test_re_2_nobody_is_sent_to_who_is_out_of_sync_or_has_not_fetched(
@@ -273,23 +268,22 @@ def test_a_follower_checks_the_leader_epoch(
 def _wait_for(site: Site, offset: int, **fields: Any) -> PartitionData:
     """A consumer's fetch that waits; in a thread."""
     with RawClient(f"127.0.0.1:{site.server.port}") as raw:
-        wanted = fetch_request("t", offset, **{"max_wait_ms": 10_000, "rack_id": "west", **fields})
+        patient: dict[str, Any] = {"max_wait_ms": AN_HOUR_MS, "rack_id": "west"}
+        wanted = fetch_request("t", offset, **patient | fields)
         found: PartitionData = only(raw.call(FETCH, 12, wanted))
         return found
 
 
 def test_re_2_who_waits_at_a_follower_is_woken_by_its_watermark(tmp_path: Path) -> None:
     async def test() -> None:
-        async with running(tmp_path, 1) as one, running(tmp_path, 2) as two:
+        async with pair(tmp_path) as (one, two):
             leading(one, two)
             for index in range(5):
                 waiting = asyncio.create_task(asyncio.to_thread(_wait_for, two, index))
                 await asyncio.sleep(0.05)
                 assert not waiting.done()
-                began = time.monotonic()
                 one.append(NAME, b"%d" % index)
                 found = await waiting
-                assert time.monotonic() - began < 3
                 assert (values(found), found.high_watermark) == ([b"%d" % index], index + 1)
                 await level(one, two)
 
@@ -298,7 +292,7 @@ def test_re_2_who_waits_at_a_follower_is_woken_by_its_watermark(tmp_path: Path) 
 
 def test_re_2_a_follower_waits_for_as_much_as_is_asked(tmp_path: Path) -> None:
     async def test() -> None:
-        async with running(tmp_path, 1) as one, running(tmp_path, 2) as two:
+        async with pair(tmp_path) as (one, two):
             leading(one, two)
             wait = asyncio.to_thread(_wait_for, two, 0, min_bytes=2_500)
             waiting = asyncio.create_task(wait)
@@ -309,9 +303,7 @@ def test_re_2_a_follower_waits_for_as_much_as_is_asked(tmp_path: Path) -> None:
             await asyncio.sleep(0.05)
             assert not waiting.done()
             one.append(NAME, b"x" * 1_000)
-            began = time.monotonic()
             assert len(values(await waiting)) == 3
-            assert time.monotonic() - began < 3
 
     run(test)
 
@@ -320,7 +312,7 @@ def test_who_waits_at_a_follower_hears_of_another_leader(tmp_path: Path) -> None
     """RE-10: its epoch is over."""
 
     async def test() -> None:
-        async with running(tmp_path, 1) as one, running(tmp_path, 2) as two:
+        async with pair(tmp_path) as (one, two):
             leading(one, two)
             wait = asyncio.to_thread(_wait_for, two, 0, current_leader_epoch=1)
             waiting = asyncio.create_task(wait)
@@ -335,7 +327,7 @@ def test_who_waits_at_a_follower_hears_that_the_log_begins_later(tmp_path: Path)
     """ST-10: what the leader has deleted is out of reach at the follower too."""
 
     async def test() -> None:
-        async with running(tmp_path, 1) as one, running(tmp_path, 2) as two:
+        async with pair(tmp_path) as (one, two):
             leading(one, two)
             for _ in range(4):
                 one.append(NAME, b"x")
@@ -355,7 +347,7 @@ def test_who_waits_at_a_follower_hears_that_its_log_has_begun_anew(tmp_path: Pat
     """RE-10: it had been left so far behind that the leader has deleted what came next."""
 
     async def test() -> None:
-        async with running(tmp_path, 1) as one, running(tmp_path, 2) as two:
+        async with pair(tmp_path) as (one, two):
             leading(one, two)
             one.append(NAME, b"x")
             await level(one, two)
@@ -367,9 +359,7 @@ def test_who_waits_at_a_follower_hears_that_its_log_has_begun_anew(tmp_path: Pat
             waiting = asyncio.create_task(asyncio.to_thread(_wait_for, two, 1))
             await asyncio.sleep(0.05)
             assert not waiting.done()
-            began = time.monotonic()
             two.fetchers.follow_id(two.replica(NAME), 1)
             assert (await waiting).error_code == OffsetOutOfRange.code
-            assert time.monotonic() - began < 5
 
     run(test)

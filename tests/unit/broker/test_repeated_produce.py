@@ -26,7 +26,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.storage.files import Bytes, OsFile
 from barnabas.types import FileSlice
-from tests.raw_client import RawClient, batch
+from tests.raw_client import PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 
 
@@ -48,7 +48,7 @@ def on_loop(node: Broker, action: Callable[[], Any]) -> Any:
 
     coroutine: Coroutine[Any, Any, Any] = run()
     assert node._loop is not None
-    return asyncio.run_coroutine_threadsafe(coroutine, node._loop).result(10)
+    return asyncio.run_coroutine_threadsafe(coroutine, node._loop).result(PATIENCE_S)
 
 
 def replica_of(node: Broker, topic: str) -> Any:

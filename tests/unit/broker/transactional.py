@@ -21,7 +21,9 @@ from barnabas.protocol.api import (
     INIT_PRODUCER_ID,
     PRODUCE,
     WRITE_TXN_MARKERS,
+    Api,
 )
+from barnabas.protocol.codec import Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -41,7 +43,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.raw_client import RawClient, batch
+from tests.raw_client import PATIENCE_S, RawClient, batch, once_found, once_loaded
 
 TRANSACTION = 1  # a coordinator's kind
 
@@ -49,12 +51,15 @@ TRANSACTION = 1  # a coordinator's kind
 def find_coordinator(client: RawClient, name: str) -> None:
     """Ask for the coordinator, which has its topic made if nobody did before."""
     request = FindCoordinatorRequest(key=name, key_type=TRANSACTION)
-    answer: Any = client.call(FIND_COORDINATOR, 2, request)
+    answer: Any = once_found(lambda: client.call(FIND_COORDINATOR, 2, request))
     assert answer.error_code == 0, answer
 
 
 class TransactionalProducer:
-    """Says exactly what a test tells it to; the answers' error codes are what it returns."""
+    """Says exactly what a test tells it to; the answers' error codes are what it returns.
+
+    It waits for its coordinator to be loaded, as every client does: that is no answer.
+    """
 
     def __init__(self, client: RawClient, name: str, timeout_ms: int = 60_000) -> None:
         self.client = client
@@ -69,7 +74,7 @@ class TransactionalProducer:
         request = InitProducerIdRequest(
             transactional_id=self.name, transaction_timeout_ms=self.timeout_ms
         )
-        answer: Any = self.client.call(INIT_PRODUCER_ID, version, request)
+        answer: Any = self._ask(INIT_PRODUCER_ID, version, request)
         if answer.error_code == 0:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             self._sequences = {}
@@ -87,9 +92,13 @@ class TransactionalProducer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))],
         )
-        answer: Any = self.client.call(ADD_PARTITIONS_TO_TXN, version, request)
-        (result,) = answer.results_by_topic_v3_and_below
-        return [each.partition_error_code for each in result.results_by_partition]
+
+        def codes() -> list[int]:
+            answer: Any = self.client.call(ADD_PARTITIONS_TO_TXN, version, request)
+            (result,) = answer.results_by_topic_v3_and_below
+            return [each.partition_error_code for each in result.results_by_partition]
+
+        return once_loaded(codes, lambda told: max(told, default=0))
 
     def add_offsets(self, group: str, version: int = 3) -> int:
         request = AddOffsetsToTxnRequest(
@@ -98,7 +107,7 @@ class TransactionalProducer:
             producer_epoch=self.epoch,
             group_id=group,
         )
-        answer: Any = self.client.call(ADD_OFFSETS_TO_TXN, version, request)
+        answer: Any = self._ask(ADD_OFFSETS_TO_TXN, version, request)
         return int(answer.error_code)
 
     def send(self, topic: str, partition: int, value: bytes = b"v", version: int = 9) -> int:
@@ -115,7 +124,7 @@ class TransactionalProducer:
         request = ProduceRequest(
             transactional_id=self.name,
             acks=-1,
-            timeout_ms=5000,
+            timeout_ms=60_000,
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
         answer: Any = self.client.call(PRODUCE, version, request)
@@ -131,8 +140,14 @@ class TransactionalProducer:
             producer_epoch=self.epoch,
             committed=is_commit,
         )
-        answer: Any = self.client.call(END_TXN, version, request)
+        answer: Any = self._ask(END_TXN, version, request)
         return int(answer.error_code)
+
+    def _ask(self, api: Api, version: int, request: Message) -> Any:
+        def ask() -> Any:
+            return self.client.call(api, version, request)
+
+        return once_loaded(ask, lambda answer: int(answer.error_code))
 
     @property
     def status(self) -> str:
@@ -172,7 +187,7 @@ def write_marker(
     return int(result.topics[0].partitions[0].error_code)
 
 
-def wait_until(is_so: Callable[[], bool], within_s: float = 10.0) -> None:
+def wait_until(is_so: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
     """Return when it is so; it fails the test that it is not in time."""
     end = time.monotonic() + within_s
     while not is_so():

@@ -96,8 +96,8 @@ def test_a_process_is_asked_and_awaited() -> None:
     process = started(SLEEPER)
     try:
         server = ServerProcess(process.pid, "", ())
-        assert stop(Selection(), 20_000, lambda: [server]) == server
-        assert process.wait(5) == -15
+        assert stop(Selection(), 120_000, lambda: [server]) == server
+        assert process.wait(120) == -15
     finally:
         ended(process)
 

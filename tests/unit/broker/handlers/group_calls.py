@@ -33,22 +33,23 @@ from barnabas.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from tests.raw_client import RawClient
+from tests.raw_client import RawClient, once_found
 
 AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}
 
 
 def find_coordinator(client: RawClient) -> None:
     """The offsets topic is made when somebody looks for a coordinator."""
-    answer = client.call(FIND_COORDINATOR, 3, FindCoordinatorRequest(key="any"))
+    request = FindCoordinatorRequest(key="any")
+    answer = once_found(lambda: client.call(FIND_COORDINATOR, 3, request))
     assert answer.error_code == 0, answer
 
 
 def join_request(group_id: str, version: int, **fields: object) -> JoinGroupRequest:
     values: dict[str, object] = {
         "group_id": group_id,
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000 if version >= 1 else -1,
+        "session_timeout_ms": 60_000,
+        "rebalance_timeout_ms": 60_000 if version >= 1 else -1,
         "protocol_type": "consumer",
         "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\0\0\0\0")],
     }

@@ -22,7 +22,7 @@ from tests.unit.broker.handlers.group_calls import allowing
 
 
 def ask(client: RawClient, topics: dict[str, dict[int, list[int] | None]]) -> Any:
-    request = AlterPartitionReassignmentsRequest(timeout_ms=5000)
+    request = AlterPartitionReassignmentsRequest(timeout_ms=60_000)
     for name, wanted in topics.items():
         partitions = [
             ReassignablePartition(partition_index=number, replicas=replicas)

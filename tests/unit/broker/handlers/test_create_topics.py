@@ -28,7 +28,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest
-from tests.raw_client import RawClient
+from tests.raw_client import PATIENCE_S, RawClient
 
 
 def create(
@@ -43,7 +43,7 @@ def create(
     wanted = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=replicas, **fields
     )
-    request = CreateTopicsRequest(topics=[wanted], timeout_ms=5000)
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=60_000)
     if version >= 1:
         request.validate_only = validate_only
     return client.call(CREATE_TOPICS, version, request).topics[0]
@@ -131,7 +131,7 @@ def test_names_that_would_be_one_in_metrics(client: RawClient) -> None:
         CreatableTopic(name=name, num_partitions=1, replication_factor=1)
         for name in ("x.y", "x_y", "x-y")
     ]
-    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=wanted, timeout_ms=5000))
+    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=wanted, timeout_ms=60_000))
     assert [each.error_code for each in answer.topics] == [0, InvalidTopic.code, 0]
     assert "collides with 'x.y'" in (answer.topics[1].error_message or "")
 
@@ -177,11 +177,11 @@ def test_who_hangs_up_leaves_whole_topics(node: Broker, client: RawClient) -> No
     with RawClient(node.bootstrap_servers) as impatient:
         for name in sorted(names):
             topic = CreatableTopic(name=name, num_partitions=3, replication_factor=1)
-            request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+            request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
             impatient.send(CREATE_TOPICS, 5, request)
     for name in names:  # those that the broker had not read yet
         assert create(client, name).error_code in (0, TopicAlreadyExists.code)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     led: set[str] = set()
     while led != names and time.monotonic() < deadline:
         topics = client.call(METADATA, 1, MetadataRequest(topics=None)).topics
@@ -202,7 +202,7 @@ def test_validate_only_creates_nothing(client: RawClient) -> None:
 
 def test_a_topic_listed_twice_is_refused(client: RawClient) -> None:
     wanted = [CreatableTopic(name="twice", num_partitions=1, replication_factor=1)] * 2
-    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=wanted, timeout_ms=5000))
+    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=wanted, timeout_ms=60_000))
     assert {result.error_code for result in answer.topics} == {InvalidRequest.code}
     assert not exists(client, "twice")
 

@@ -28,7 +28,7 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.raw_client import RawClient, batch
+from tests.raw_client import PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import fill, only, topic_id_of, values
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
@@ -42,7 +42,7 @@ def ask(
 ) -> DeleteRecordsPartitionResult:
     wanted = DeleteRecordsPartition(partition_index=partition, offset=offset)
     request = DeleteRecordsRequest(
-        topics=[DeleteRecordsTopic(name=topic, partitions=[wanted])], timeout_ms=5000
+        topics=[DeleteRecordsTopic(name=topic, partitions=[wanted])], timeout_ms=60_000
     )
     (found,) = client.call(DELETE_RECORDS, version, request).topics
     assert found.name == topic
@@ -99,7 +99,7 @@ def test_a_log_that_is_only_compacted_deletes_nothing(
     name = f"policy-{policy.replace(',', '-')}"
     configs = [CreatableTopicConfig(name="cleanup.policy", value=policy)]
     wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs)
-    client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=60_000))
     assert ask(client, name, -1).error_code == error_code
 
 
@@ -158,7 +158,7 @@ def test_st_10_the_answer_waits_for_every_live_replica(
         client.socket.settimeout(0.1)
         with pytest.raises(TimeoutError):
             client.socket.recv(1)
-        client.socket.settimeout(10)
+        client.socket.settimeout(PATIENCE_S)
         follower.fetch(3, log_start_offset=2)
         assert _received(client) == (0, 2)
 

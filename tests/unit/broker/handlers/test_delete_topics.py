@@ -24,10 +24,10 @@ from tests.unit.broker.handlers.test_fetch import request as fetch_request
 def delete(client: RawClient, name: str | None, version: int, topic_id: bytes = bytes(16)) -> int:
     if version >= 6:
         request = DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=name, topic_id=topic_id)], timeout_ms=5000
+            topics=[DeleteTopicState(name=name, topic_id=topic_id)], timeout_ms=60_000
         )
     else:
-        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=5000)
+        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=60_000)
     return client.call(DELETE_TOPICS, version, request).responses[0].error_code
 
 

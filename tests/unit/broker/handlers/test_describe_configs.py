@@ -60,7 +60,7 @@ def test_a_topics_own_setting(client: RawClient) -> None:
     wanted = CreatableTopic(
         name="own-retention", num_partitions=1, replication_factor=1, configs=[config]
     )
-    client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=60_000))
     (entry,) = describe(client, TOPIC, "own-retention", ["retention.ms"]).configs
     assert (entry.name, entry.value, entry.config_source) == ("retention.ms", "1000", 1)
 

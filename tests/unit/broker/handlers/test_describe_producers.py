@@ -32,7 +32,7 @@ def test_a_producer_and_one_with_a_marker(client: RawClient, topic: str) -> None
     data = TopicProduceData(
         name=topic, partition_data=[PartitionProduceData(index=0, records=records)]
     )
-    client.call(PRODUCE, 9, ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data]))
+    client.call(PRODUCE, 9, ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=[data]))
     write_marker(client, topic, (71, 1), 3)
     (partition,) = ask(client, topic, 0)
     one, other = partition.active_producers

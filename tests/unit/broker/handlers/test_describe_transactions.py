@@ -12,7 +12,7 @@ from tests.unit.broker.transactional import TransactionalProducer
 
 
 def test_each_id_is_answered_once(client: RawClient, topic: str) -> None:
-    producer = TransactionalProducer(client, topic, timeout_ms=5_000).begun()
+    producer = TransactionalProducer(client, topic, timeout_ms=50_000).begun()
     producer.add(topic, 1, 0)
     request = DescribeTransactionsRequest(transactional_ids=[topic, "no-such-id", "", topic])
     answer: Any = client.call(DESCRIBE_TRANSACTIONS, 0, request)
@@ -23,7 +23,7 @@ def test_each_id_is_answered_once(client: RawClient, topic: str) -> None:
         "Ongoing",
     )
     assert (found.producer_id, found.producer_epoch) == (producer.producer_id, 0)
-    assert found.transaction_timeout_ms == 5_000
+    assert found.transaction_timeout_ms == 50_000
     assert found.transaction_start_time_ms > 1_700_000_000_000
     assert [(each.topic, each.partitions) for each in found.topics] == [(topic, [0, 1])]
     assert (unknown.transactional_id, unknown.error_code) == (

@@ -29,7 +29,7 @@ def ask(
     client: RawClient, *names: tuple[str, list[int]], kind: int = 0, version: int = LATEST
 ) -> Any:
     topics = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in names]
-    request = ElectLeadersRequest(topic_partitions=topics, timeout_ms=5000)
+    request = ElectLeadersRequest(topic_partitions=topics, timeout_ms=60_000)
     if version >= 1:
         request.election_type = kind
     return client.call(ELECT_LEADERS, version, request)
@@ -68,7 +68,7 @@ def test_no_partition_is_not_all_of_them(tmp_path: Path) -> None:
         create(client, "t", 2)
     rewrite_topic(tmp_path, "t", lambda node: node._replace(replicas={**node.replicas, 1: (7, 0)}))
     with Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
-        request = ElectLeadersRequest(topic_partitions=None, timeout_ms=5000)
+        request = ElectLeadersRequest(topic_partitions=None, timeout_ms=60_000)
         answer: Any = client.call(ELECT_LEADERS, LATEST, request)
         assert answer.error_code == 0
         assert codes(answer) == {("t", 1): PreferredLeaderNotAvailable.code}

@@ -28,7 +28,7 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.records.record import iterate_records
-from tests.raw_client import RawClient, batch
+from tests.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_produce import request as produce_request
 
@@ -125,13 +125,13 @@ def test_a_long_poll_ends_when_a_record_is_there(node, client: RawClient, topic:
 def test_a_long_poll_waits_for_min_bytes(node, client: RawClient, topic: str) -> None:
     """CO-1: fetch.min.bytes"""
     one = batch(bytes(1000))
-    client.send(FETCH, 11, request(topic, max_wait_ms=20_000, min_bytes=2 * len(one)))
+    client.send(FETCH, 11, request(topic, max_wait_ms=AN_HOUR_MS, min_bytes=2 * len(one)))
     with RawClient(node.bootstrap_servers) as other:
         fill(other, topic, one)
         client.socket.settimeout(0.2)
         with pytest.raises(TimeoutError):
             client.receive_frame()
-        client.socket.settimeout(10)
+        client.socket.settimeout(PATIENCE_S)
         fill(other, topic, one)
     assert len(values(only(client.receive(FETCH, 11)[1]))) == 2
 
@@ -148,7 +148,7 @@ def test_answers_keep_the_order_of_the_requests(client: RawClient, topic: str) -
 def test_a_deleted_topic_wakes_its_readers(node, client: RawClient, topic: str) -> None:
     client.send(FETCH, 11, request(topic, max_wait_ms=20_000))
     with RawClient(node.bootstrap_servers) as other:
-        other.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000))
+        other.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000))
     assert only(client.receive(FETCH, 11)[1]).error_code == UnknownTopicOrPartition.code
 
 
@@ -216,15 +216,13 @@ def test_a_reader_from_another_branch_is_told_where_its_log_left_ours(
     """KIP-595, KIP-320: the answer does not wait."""
 
     def asked(offset: int, last_epoch: int) -> PartitionData:
-        wanted = request(topic, offset, max_wait_ms=10_000)
+        wanted = request(topic, offset, max_wait_ms=AN_HOUR_MS)
         wanted.topics[0].partitions[0].last_fetched_epoch = last_epoch
         return only(client.call(FETCH, 12, wanted))
 
     fill(client, topic, batch(b"a", b"b"))
     assert values(asked(0, 0)) == [b"a", b"b"]
-    began = time.monotonic()
     diverged = asked(3, 0)  # it has a record more of epoch 0 than we have
-    assert time.monotonic() - began < 5
     assert (diverged.diverging_epoch.epoch, diverged.diverging_epoch.end_offset) == (0, 2)
     assert (diverged.error_code, values(diverged)) == (0, [])
     assert asked(2, 7).error_code == OffsetOutOfRange.code, "an epoch that we know nothing of"
@@ -254,7 +252,7 @@ def test_many_readers_wait_at_once(node, client: RawClient, topic: str) -> None:
 
     def read() -> None:
         with RawClient(node.bootstrap_servers) as reader:
-            answer = reader.call(FETCH, 11, request(topic, max_wait_ms=10_000))
+            answer = reader.call(FETCH, 11, request(topic, max_wait_ms=AN_HOUR_MS))
             got.append(values(only(answer)))
 
     readers = [threading.Thread(target=read) for _ in range(8)]
@@ -263,7 +261,7 @@ def test_many_readers_wait_at_once(node, client: RawClient, topic: str) -> None:
     time.sleep(0.1)
     fill(client, topic, batch(b"to all"))
     for reader in readers:
-        reader.join(10)
+        reader.join(PATIENCE_S)
     assert got == [[b"to all"]] * 8
 
 

@@ -18,12 +18,10 @@ from barnabas.errors import KafkaStorageError
 from barnabas.protocol.api import FETCH, METADATA, PRODUCE
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.storage.files import OsFile
-from tests.raw_client import RawClient, batch
+from tests.raw_client import PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import only, request, values
 from tests.unit.broker.handlers.test_produce import request as produce_request
-
-_PATIENCE_S = 10.0
 
 
 class ColdFile(OsFile):
@@ -48,7 +46,7 @@ class ColdFile(OsFile):
     def warm(self, position: int, size: int) -> None:
         assert threading.current_thread().name != "barnabas-broker", "the loop would stand still"
         self.warming.set()
-        assert self.may_go_on.wait(_PATIENCE_S)
+        assert self.may_go_on.wait(PATIENCE_S)
         if self.failure is not None:
             raise self.failure
         super().warm(position, size)
@@ -91,11 +89,11 @@ def on_loop(node: Broker, action: Callable[[], Any]) -> Any:
         return action()
 
     assert node._loop is not None
-    return asyncio.run_coroutine_threadsafe(run(), node._loop).result(_PATIENCE_S)
+    return asyncio.run_coroutine_threadsafe(run(), node._loop).result(PATIENCE_S)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    ends_at = time.monotonic() + _PATIENCE_S
+    ends_at = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < ends_at, "it did not happen in time"
         time.sleep(0.005)
@@ -114,7 +112,7 @@ def test_nobody_waits_for_another_ones_disk(
 ) -> None:
     cold.may_go_on.clear()
     client.send(FETCH, 11, request("t"))
-    assert cold.warming.wait(_PATIENCE_S)
+    assert cold.warming.wait(PATIENCE_S)
     with RawClient(node.bootstrap_servers) as other:
         assert other.call(METADATA, 9, MetadataRequest(topics=[])).brokers
         sent = produce_request("t", {0: batch(b"meanwhile")})
@@ -167,7 +165,7 @@ def test_a_reader_that_leaves_does_not_close_the_file_under_the_thread(
     cold.failure = failure
     with RawClient(node.bootstrap_servers) as leaving:
         leaving.send(FETCH, 11, request("t"))
-        assert cold.warming.wait(_PATIENCE_S)
+        assert cold.warming.wait(PATIENCE_S)
     assert node._server is not None
     router = node._server._routers[0]
     wait_until(lambda: len(router._channels) <= 1)

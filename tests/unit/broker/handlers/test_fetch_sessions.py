@@ -24,10 +24,12 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
-from tests.raw_client import RawClient, batch
+from tests.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
+from tests.unit.broker.handlers.group_calls import node_of
 from tests.unit.broker.handlers.test_fetch import topic_id_of, values
 from tests.unit.broker.handlers.test_produce import request as produce_request
+from tests.unit.broker.transactional import wait_until
 
 VERSIONS = [7, 11, 12, 13, FETCH.max_version]
 
@@ -122,7 +124,7 @@ def test_a_long_poll_waits_for_the_session_s_partitions(
     """CO-1"""
     reader = Reader(client, topic)
     reader.ask({0: 0, 1: 0})
-    reader.limits["max_wait_ms"] = 20_000
+    reader.limits["max_wait_ms"] = AN_HOUR_MS
     client.send(FETCH, 11, reader.request({}))
     time.sleep(0.05)
     fill(producer, topic, {1: batch(b"now")})
@@ -170,7 +172,7 @@ def test_forgotten_partitions_are_silent(
 
 def test_errors_are_told_until_they_are_gone(client: RawClient, topic: str) -> None:
     reader = Reader(client, topic)
-    reader.limits["max_wait_ms"] = 10_000
+    reader.limits["max_wait_ms"] = AN_HOUR_MS
     unknown = UnknownTopicOrPartition.code
     assert reader.ask({0: 0, 7: 0}) == {0: [], 7: unknown}
     assert reader.ask({}) == {7: unknown}
@@ -183,7 +185,7 @@ def test_a_topic_that_comes_later_is_listened_to(client: RawClient, producer: Ra
     assert reader.ask({0: 0}) == {0: UnknownTopicOrPartition.code}
     create(producer, "later", 1)
     assert reader.ask({}) == {0: []}
-    reader.limits["max_wait_ms"] = 20_000
+    reader.limits["max_wait_ms"] = AN_HOUR_MS
     client.send(FETCH, 11, reader.request({}))
     time.sleep(0.05)
     fill(producer, "later", {0: batch(b"now")})
@@ -195,10 +197,10 @@ def test_a_deleted_topic_is_told_to_who_waits(
 ) -> None:
     reader = Reader(client, topic)
     reader.ask({0: 0, 1: 0})
-    reader.limits["max_wait_ms"] = 20_000
+    reader.limits["max_wait_ms"] = AN_HOUR_MS
     client.send(FETCH, 11, reader.request({}))
     time.sleep(0.05)
-    producer.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000))
+    producer.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000))
     told = reader.took(client.receive(FETCH, 11)[1])
     assert set(told.values()) == {UnknownTopicOrPartition.code}
 
@@ -233,9 +235,12 @@ def test_the_answer_to_a_request_that_was_overtaken_is_an_error(
     """Two connections on one session: the first waits, the second has moved it on."""
     reader = Reader(client, topic)
     reader.ask({0: 0})
-    reader.limits["max_wait_ms"] = 20_000
+    reader.limits["max_wait_ms"] = AN_HOUR_MS
+    (session,) = (
+        each for each in node_of(node).fetch_sessions if each.session_id == reader.session_id
+    )
     client.send(FETCH, 11, reader.request({}))
-    time.sleep(0.05)
+    wait_until(lambda: session.epoch > reader.epoch)
     reader.limits["max_wait_ms"] = 0
     reader.epoch += 1
     with RawClient(node.bootstrap_servers) as other:
@@ -261,17 +266,17 @@ def test_many_sessions_on_one_partition_all_hear_of_it(node: Broker, topic: str)
         with RawClient(node.bootstrap_servers) as raw:
             reader = Reader(raw, topic)
             reader.ask({0: 0})
-            reader.limits["max_wait_ms"] = 20_000
+            reader.limits["max_wait_ms"] = AN_HOUR_MS
             raw.send(FETCH, 11, reader.request({}))
-            ready.wait(10)
+            ready.wait(PATIENCE_S)
             got.append(reader.took(raw.receive(FETCH, 11)[1]))
 
     readers = [threading.Thread(target=read) for _ in range(8)]
     for each in readers:
         each.start()
-    ready.wait(10)
+    ready.wait(PATIENCE_S)
     with RawClient(node.bootstrap_servers) as raw:
         fill(raw, topic, {0: batch(b"to all")})
     for each in readers:
-        each.join(10)
+        each.join(PATIENCE_S)
     assert got == [{0: [b"to all"]}] * 8

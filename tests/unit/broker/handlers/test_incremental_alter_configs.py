@@ -71,7 +71,7 @@ def produce(client: RawClient, topic: str, size: int) -> int:
     """The error code of one batch with a value of that size."""
     data = PartitionProduceData(index=0, records=batch(bytes(size)))
     request = ProduceRequest(
-        acks=-1, timeout_ms=5000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        acks=-1, timeout_ms=60_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
     )
     answer = client.call(PRODUCE, 9, request)
     code: int = answer.responses[0].partition_responses[0].error_code

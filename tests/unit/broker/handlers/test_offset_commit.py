@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -18,23 +17,22 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from barnabas.protocol.api import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.api import OFFSET_COMMIT, OFFSET_FETCH
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitRequest,
     OffsetCommitTopic,
 )
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
-from tests.raw_client import RawClient
+from tests.raw_client import RawClient, once_loaded
 from tests.unit.broker.conftest import create
+from tests.unit.broker.handlers.group_calls import find_coordinator
 
 
 @pytest.fixture(autouse=True)
 def _coordinator(client: RawClient) -> None:
     """The offsets topic is made when somebody looks for a coordinator."""
-    answer = client.call(FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g"))
-    assert answer.error_code == 0, answer
+    find_coordinator(client)
 
 
 def commit(
@@ -67,7 +65,9 @@ def committed(client: RawClient, group_id: str, topic: str, *numbers: int) -> li
     """What OffsetFetch tells of these partitions."""
     wanted = [OffsetFetchTopic(name=topic, partition_indexes=list(numbers))]
     request = OffsetFetchRequest(group_id=group_id, topics=wanted)
-    answer = client.call(OFFSET_FETCH, 5, request)
+    answer = once_loaded(
+        lambda: client.call(OFFSET_FETCH, 5, request), lambda told: int(told.error_code)
+    )
     assert answer.error_code == 0
     return [told.committed_offset for told in answer.topics[0].partitions]
 
@@ -177,16 +177,9 @@ def test_offsets_survive_a_restart(tmp_path) -> None:  # type: ignore[no-untyped
     """GC-3: the partition is read again; a transaction's commit would not be there."""
     with Broker(data_dir=tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         create(client, "t", 2)
-        client.call(FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g"))
+        find_coordinator(client)
         for n in range(100):
             commit(client, f"group-{n}", {("t", 0): n, ("t", 1): 2 * n})
     with Broker(data_dir=tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         for n in range(100):
-            for _ in range(200):
-                wanted = [OffsetFetchTopic(name="t", partition_indexes=[0, 1])]
-                request = OffsetFetchRequest(group_id=f"group-{n}", topics=wanted)
-                answer = client.call(OFFSET_FETCH, 5, request)
-                if answer.error_code == 0:
-                    break
-                time.sleep(0.02)  # its partition is still being loaded
-            assert [told.committed_offset for told in answer.topics[0].partitions] == [n, 2 * n]
+            assert committed(client, f"group-{n}", "t", 0, 1) == [n, 2 * n]

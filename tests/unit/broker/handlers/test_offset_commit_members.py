@@ -14,17 +14,17 @@ from barnabas.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from barnabas.protocol.api import FIND_COORDINATOR, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
+from barnabas.protocol.api import JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from barnabas.protocol.consumer_protocol import (
     ConsumerProtocolSubscription,
     encode_consumer_protocol,
 )
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.raw_client import RawClient
 from tests.unit.broker.conftest import create
+from tests.unit.broker.handlers.group_calls import find_coordinator
 from tests.unit.broker.handlers.test_offset_commit import commit, committed
 from tests.unit.broker.handlers.test_offset_delete import delete
 from tests.unit.broker.handlers.test_txn_offset_commit import Producer, eventually
@@ -43,7 +43,7 @@ class Member:
     def __init__(self, client: RawClient, topic: str, protocol_type: str = "consumer") -> None:
         self.client = client
         self.group_id = topic
-        client.call(FIND_COORDINATOR, 3, FindCoordinatorRequest(key=topic))
+        find_coordinator(client)
         self.protocol_type = protocol_type
         subscription = ConsumerProtocolSubscription(topics=[topic], user_data=None)
         self.metadata = encode_consumer_protocol(subscription)
@@ -56,8 +56,8 @@ class Member:
     def _join(self, member_id: str):  # type: ignore[no-untyped-def]
         request = JoinGroupRequest(
             group_id=self.group_id,
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=10_000,
+            session_timeout_ms=60_000,
+            rebalance_timeout_ms=60_000,
             member_id=member_id,
             protocol_type=self.protocol_type,
             protocols=[JoinGroupRequestProtocol(name="range", metadata=self.metadata)],

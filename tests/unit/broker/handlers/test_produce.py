@@ -40,7 +40,7 @@ VERSIONS = range(3, PRODUCE.max_version + 1)
 def request(topic: str, records: dict[int, bytes], acks: int = -1) -> ProduceRequest:
     data = [PartitionProduceData(index=index, records=each) for index, each in records.items()]
     return ProduceRequest(
-        acks=acks, timeout_ms=5000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
+        acks=acks, timeout_ms=60_000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
     )
 
 
@@ -157,7 +157,7 @@ def with_configs(client: RawClient, name: str, **configs: str) -> None:
         for key, text in configs.items()
     ]
     wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=settings)
-    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=60_000))
     assert answer.topics[0].error_code == 0, answer
 
 

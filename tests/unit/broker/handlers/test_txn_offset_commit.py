@@ -41,7 +41,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitTopic,
 )
-from tests.raw_client import RawClient
+from tests.raw_client import PATIENCE_S, RawClient
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_offset_commit import (  # noqa: F401  (fixtures)
     _coordinator,
@@ -50,12 +50,10 @@ from tests.unit.broker.handlers.test_offset_commit import (  # noqa: F401  (fixt
     deny,
 )
 
-_PATIENCE_S = 10
-
 
 def patiently(ask: Callable[[], int]) -> None:
     """Ask until it succeeds: the coordinator is being loaded, the last transaction completed."""
-    end = time.monotonic() + _PATIENCE_S
+    end = time.monotonic() + PATIENCE_S
     while (code := ask()) != 0:
         assert time.monotonic() < end, f"still error {code}"
         time.sleep(0.01)
@@ -141,7 +139,7 @@ def stable(client: RawClient, group_id: str, topic: str) -> tuple[int, int]:
 
 def eventually(client: RawClient, group_id: str, topic: str, offset: int) -> None:
     """EndTxn is answered before its markers are written."""
-    end = time.monotonic() + _PATIENCE_S
+    end = time.monotonic() + PATIENCE_S
     while stable(client, group_id, topic) != (offset, 0):
         assert time.monotonic() < end, stable(client, group_id, topic)
         time.sleep(0.01)

@@ -1,0 +1,123 @@
+"""What the embedded `Broker` and `Cluster` share: a directory, a loop in a thread, start and stop.
+
+Invariant: the thread and the temporary directory, if there is one, are there from `start` to `stop`
+and at no other time, however either of them ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from barnabas.client.loop_thread import LoopThread
+from barnabas.config import BrokerConfig
+from barnabas.errors import ConfigError
+
+_PATIENCE_S = 60.0
+
+
+class EmbeddedLife(ABC):
+    """`noun`: what it is called in its messages. `directory`: None makes a temporary one."""
+
+    def __init__(self, noun: str, directory: Path | None) -> None:
+        self._noun = noun
+        self._given_dir = directory
+        self._temporary_dir: Path | None = None
+        self._thread: LoopThread | None = None
+
+    def start(self) -> Self:
+        """Return when it serves."""
+        if self._thread is not None:
+            raise ConfigError(f"this {self._noun} has been started already")
+        if self._given_dir is None:
+            self._temporary_dir = Path(tempfile.mkdtemp(prefix="barnabas-"))
+        self._thread = LoopThread(f"barnabas-{self._noun}")
+        try:
+            self._thread.run(self._in_time(self._start(), "start"))
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """A clean stop; nothing happens when it is not running."""
+        if self._thread is None:
+            return
+        try:
+            self._thread.run(self._in_time(self._stop(), "stop"))
+        finally:
+            self._thread.stop()
+            self._thread = None
+            if self._temporary_dir is not None:
+                shutil.rmtree(self._temporary_dir, ignore_errors=True)
+                self._temporary_dir = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def data_dir(self) -> Path:
+        """Where the data lies."""
+        directory = self._given_dir or self._temporary_dir
+        if directory is None:
+            raise ConfigError(
+                f"the {self._noun} is not running, and its directory is a temporary one"
+            )
+        return directory
+
+    def _running(self) -> LoopThread:
+        if self._thread is None:
+            raise self._is_not_running()
+        return self._thread
+
+    def _is_not_running(self) -> ConfigError:
+        return ConfigError(
+            f"the {self._noun} is not running: use it in a with block, or call start()"
+        )
+
+    # ---- on its loop ----
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop | None:
+        """Where whatever runs is to be touched."""
+        return None if self._thread is None else self._thread.loop
+
+    @abstractmethod
+    async def _start(self) -> None:
+        """Return when it serves; what is left after a failure, `_stop` ends."""
+
+    @abstractmethod
+    async def _stop(self) -> None:
+        """End what `_start` has begun."""
+
+    def _config_of(self, properties: Mapping[str, str]) -> BrokerConfig:
+        config = BrokerConfig(properties)
+        if self._temporary_dir is not None:
+            # That the data is in a temporary directory is what was asked for.
+            config.warnings = [w for w in config.warnings if str(self._temporary_dir) not in w]
+        return config
+
+    async def _in_time(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE_S) as limit:
+                await work
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TimeoutError(
+                f"the {self._noun} did not {what} within {_PATIENCE_S:g} s"
+            ) from None

@@ -1,13 +1,31 @@
-"""How much is tried: `make check` has a minute, `make test` has not."""
+"""How much is tried: `make check` has a minute, `make test` has not; and how slow a machine is."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 
 IS_QUICK = bool(os.environ.get("BARNABAS_QUICK"))
 _SHARE = 5
 
 
 def examples(count: int) -> int:
-    """So many examples of a property, or a fifth of them in a quick run."""
-    return max(10, count // _SHARE) if IS_QUICK else count
+    """So many examples of a property; in a quick run a fifth of them, but ten if there are ten."""
+    return min(count, max(10, count // _SHARE)) if IS_QUICK else count
+
+
+def places(count: int) -> range:
+    """Of so many places at which something may strike: each, or every fifth in a quick run."""
+    return range(0, count, _SHARE if IS_QUICK else 1)
+
+
+async def count_delays(delays_s: list[float]) -> None:
+    """By how much the loop that it runs on comes late, which is the machine's doing.
+
+    Until it is cancelled. What a test says of times holds but for these.
+    """
+    while True:
+        began = time.monotonic()
+        await asyncio.sleep(0.01)
+        delays_s.append(max(0.0, time.monotonic() - began - 0.02))

@@ -103,7 +103,7 @@ def _java() -> Path | None:
 def _java_version(java: Path) -> int:
     """The major version that `java -version` names, or 0 where it does not run."""
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=180)
     except (OSError, subprocess.TimeoutExpired):
         return 0
     named = re.search(r'version "(\d+)', answer.stderr)

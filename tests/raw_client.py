@@ -4,18 +4,54 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
+from collections.abc import Callable
 from types import TracebackType
+from typing import Any, TypeVar
 
+from barnabas.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable
 from barnabas.protocol.api import Api
 from barnabas.protocol.codec import Message
 from barnabas.protocol.frame import decode_response, encode_request
 from barnabas.records.record import BatchBuilder
 
+T = TypeVar("T")
+
+PATIENCE_S = 60.0
+"""How long a test waits for what must come: it bounds a hang, and says nothing of speed."""
+
+AN_HOUR_MS = 3_600_000
+"""What a request may wait at the broker when the test shows that it does not."""
+
+
+def once_loaded(ask: Callable[[], T], code_of: Callable[[T], int]) -> T:
+    """The first answer of a coordinator that has read its partition.
+
+    Until then it is asked again, as every client does; any other answer is the test's to judge.
+    """
+    return _once_not(CoordinatorLoadInProgress.code, ask, code_of)
+
+
+def once_found(ask: Callable[[], Any]) -> Any:
+    """The answer of FindCoordinator, or its one coordinator, when there is one.
+
+    The topic, which is made at the first question, may take long to make.
+    """
+    return _once_not(CoordinatorNotAvailable.code, ask, lambda answer: int(answer.error_code))
+
+
+def _once_not(code: int, ask: Callable[[], T], code_of: Callable[[T], int]) -> T:
+    ends_at = time.monotonic() + PATIENCE_S
+    while code_of(answer := ask()) == code:
+        assert time.monotonic() < ends_at, f"still error {code} after {PATIENCE_S} s"
+        time.sleep(0.01)
+    return answer
+
 
 class RawClient:
     """A blocking connection that speaks frames, right or wrong."""
 
-    def __init__(self, bootstrap_servers: str, timeout_s: float = 10.0) -> None:
+    def __init__(self, bootstrap_servers: str, timeout_s: float = PATIENCE_S) -> None:
         host, port = bootstrap_servers.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._correlation_id = 0
@@ -59,7 +95,7 @@ class RawClient:
         head = self._receive_exactly(4)
         return self._receive_exactly(struct.unpack(">i", head)[0]) if head else b""
 
-    def is_closed_by_peer(self, within_s: float = 10.0) -> bool:
+    def is_closed_by_peer(self, within_s: float = PATIENCE_S) -> bool:
         """Whether the end comes in time, and nothing before it."""
         before = self.socket.gettimeout()
         self.socket.settimeout(within_s)

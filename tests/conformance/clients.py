@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 90.0
 
 # What ListOffsets is asked for instead of a time.
 LATEST = -1

@@ -15,6 +15,11 @@ import sys
 from typing import Any
 
 SESSION_MS, HEARTBEAT_MS = 6_000, 300
+STATIC_SESSION_MS = 30_000  # in which another process takes the place of one that was killed
+
+
+def session_ms(instance_id: str | None) -> int:
+    return SESSION_MS if instance_id is None else STATIC_SESSION_MS
 
 
 class Stopping:
@@ -42,7 +47,7 @@ def confluent(servers: str, group: str, topic: str, instance_id: str | None) -> 
         "client.id": "confluent",
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
-        "session.timeout.ms": SESSION_MS,
+        "session.timeout.ms": session_ms(instance_id),
         "heartbeat.interval.ms": HEARTBEAT_MS,
         "partition.assignment.strategy": "roundrobin,range",
         "log_level": 0,
@@ -73,7 +78,7 @@ def kafka_python(servers: str, group: str, topic: str, instance_id: str | None) 
         group_instance_id=instance_id,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=session_ms(instance_id),
         heartbeat_interval_ms=HEARTBEAT_MS,
         partition_assignment_strategy=[RangePartitionAssignor],
     )
@@ -107,7 +112,7 @@ async def _aiokafka(servers: str, group: str, topic: str, instance_id: str | Non
         group_instance_id=instance_id,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=session_ms(instance_id),
         heartbeat_interval_ms=HEARTBEAT_MS,
         partition_assignment_strategy=(RangePartitionAssignor, RoundRobinPartitionAssignor),
     )

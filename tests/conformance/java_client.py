@@ -15,7 +15,7 @@ from tests import foreign
 from tests.conformance.process_client import Command, ProcessClient
 
 SOURCE = Path(__file__).with_name("JavaClient.java")
-COMPILE_SECONDS = 120
+COMPILE_SECONDS = 300
 # Short runs: what the second compiler and the parallel collector cost is never earned back.
 FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 

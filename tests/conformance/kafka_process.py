@@ -11,8 +11,8 @@ from tests.conformance.java_client import FRUGAL
 from tests.integration.broker_process import BrokerProcess
 from tests.integration.cluster_process import ClusterProcess
 
-START_SECONDS = 60.0
-STOP_SECONDS = 60.0
+START_SECONDS = 180.0
+STOP_SECONDS = 180.0
 
 _READY = "started (kafka.server.KafkaServer)"
 _LOG4J = """log4j.rootLogger=WARN, out

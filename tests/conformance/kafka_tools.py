@@ -25,7 +25,7 @@ TOOLS = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
 }
-RUN_SECONDS = 120
+RUN_SECONDS = 300
 
 LOGGING = """\
 log4j.rootLogger=WARN, stderr

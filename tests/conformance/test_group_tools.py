@@ -21,11 +21,11 @@ from tests.integration.command_line import InProcess
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 GROUPS = "kafka-consumer-groups"
 TRANSACTIONS = "kafka-transactions"
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -241,10 +241,10 @@ def test_gc_4_the_offsets_topic_has_the_lines_of_kafkas_formatter(
     where = ("--topic", "__consumer_offsets", "--partition", "0", "--offset", "earliest")
     theirs = tools.run(
         "kafka-console-consumer",
-        *(*where, "--timeout-ms", "3000"),
+        *(*where, "--timeout-ms", "10000"),
         *("--formatter", f"kafka.coordinator.group.GroupMetadataManager${formatter}"),
     )
-    line = "consume __consumer_offsets --partition 0 --offset earliest --timeout-ms 1000"
+    line = "consume __consumer_offsets --partition 0 --offset earliest --timeout-ms 5000"
     said, _ = barnabas(f"{line} --format {ours}")
     member.close()
     assert said.splitlines() == theirs.splitlines()

@@ -20,7 +20,7 @@ from tests.integration.broker_process import COMMAND, BrokerProcess
 
 pytestmark = pytest.mark.foreign
 
-IMPORT_SECONDS = 60
+IMPORT_SECONDS = 180
 Ranges = list[list[int]]
 
 

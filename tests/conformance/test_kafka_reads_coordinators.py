@@ -19,7 +19,7 @@ from barnabas.cli.main import main
 from tests.integration.broker_process import broker_process, wait_until
 from tests.integration.dump_tool import KINDS, Tool, ordered
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 SHARDS = 4
 OPTIONS = (
     f"offsets.topic.num.partitions={SHARDS}",
@@ -35,7 +35,7 @@ COMPACTED = {
 }
 FIRST_PASS, SECOND_PASS = 60, 80  # offsets behind the records that are to be compacted
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 
 def producing(servers: str, transactional_id: str = "") -> Producer:

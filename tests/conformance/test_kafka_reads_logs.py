@@ -49,7 +49,7 @@ def _dump(files: list[Path]) -> str:
         *("-cp", f"{jars}/*", "kafka.tools.DumpLogSegments"),
         *("--deep-iteration", "--files", ",".join(map(str, files))),
     ]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     return ran.stdout
 
 

@@ -26,10 +26,10 @@ from tests.integration.broker_process import broker_process, wait_until
 
 GROUP, TOPIC, PARTITIONS = "mixed", "work", 8
 OPTIONS = ("group.initial.rebalance.delay.ms=200", "offsets.topic.num.partitions=4")
-SETTLED_S = 60.0
+SETTLED_S = 180.0
 JAVA_TOOL = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 class Member:
@@ -59,8 +59,8 @@ class Member:
         self._end()
 
     def _end(self) -> None:
-        self.process.wait(30)
-        self._reading.join(30)
+        self.process.wait(120)
+        self._reading.join(120)
         self._log.close()
 
 
@@ -102,11 +102,11 @@ class Stage:
         while not self.stopping.wait(0.01):
             producer.produce(TOPIC, str(self._sent), partition=self._sent % PARTITIONS)
             self._sent += 1
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     def described(self) -> GroupDescription | None:
         try:
-            with SyncAdmin(self.servers, request_timeout_ms=3000) as admin:
+            with SyncAdmin(self.servers, request_timeout_ms=10_000) as admin:
                 group = admin.describe_groups([GROUP], include_events=True)[GROUP]
         except (BarnabasError, OSError):
             return None  # the broker is not there at this moment
@@ -144,7 +144,7 @@ class Stage:
     def end(self) -> tuple[int, int]:
         """How many records were sent, and how many readings there were of them."""
         self.stopping.set()
-        self._producing.join(60)
+        self._producing.join(180)
         try:
             self.progresses()
         finally:

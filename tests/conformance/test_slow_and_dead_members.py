@@ -22,11 +22,12 @@ from tests.conformance.test_mixed_group import GROUP, OPTIONS, TOPIC, Member, St
 from tests.integration.broker_process import COMMAND, broker_process, wait_until
 
 OURS = "barnabas"
-WAIT_S = 30.0
+WAIT_S = 120.0
 PARTITIONS = 6
-LATE_S = 5.0  # how much later than its time something may be seen, on a busy machine
+LATE_S = 30.0  # how much later than its time something may be seen, on a busy machine
+EARLY_S = 2.0  # how long before its end a member may have been heard last
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 # ---- too slow ----
@@ -97,7 +98,7 @@ def test_a_member_that_does_not_poll_in_time_leaves_and_comes_back() -> None:
         stopped = time.monotonic()
         wait_until(lambda: shares(steady) == [PARTITIONS], SESSION_MS / 1000 + WAIT_S)
         took_s = time.monotonic() - stopped
-        assert SESSION_MS / 1000 - 1 < took_s < SESSION_MS / 1000 + LATE_S, took_s
+        assert SESSION_MS / 1000 - EARLY_S < took_s < SESSION_MS / 1000 + LATE_S, took_s
         assert [member.client_id for member in described(servers, "slow").members] == ["steady"]
         with pytest.raises(KafkaException):
             slow.consumer.commit(slow.read[-1], asynchronous=False)
@@ -193,7 +194,7 @@ def test_co_3_a_killed_member_is_missed_when_its_session_ends(tmp_path: Path, cl
         group = stage.settles(stays)
         took_s = time.monotonic() - killed
         longest_s = SESSION_MS / 1000 + LATE_S
-        assert SESSION_MS / 1000 - 1 < took_s < longest_s, took_s
+        assert SESSION_MS / 1000 - EARLY_S < took_s < longest_s, took_s
         assert "session timed out" in stories(group)
         stage.end()
     print(f"{took_s * 1000:.0f} ms until a killed {client} was missed, of {SESSION_MS}")

@@ -89,7 +89,7 @@ class Reader:
         return self._answer()
 
     def close(self) -> None:
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=180)
 
     def _say(self, message: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -399,7 +399,7 @@ class Losing(NamedTuple):
     def lose(self) -> None:
         hour = Change("SET", "retention.ms", "3600000")
         confluent_client.change_configs(self.servers, Resource("topic", self.name), [hour])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while self.log_start < 50:
             assert time.monotonic() < deadline, "retention deletes what is older than an hour"
             time.sleep(0.1)

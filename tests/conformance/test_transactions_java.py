@@ -30,7 +30,7 @@ UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION = 25, 22
 FENCED = (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED)
 PARTITIONS = 3
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ class Bystander:
     """A client that behaves: produces and fetches all the time, and notes how long each takes."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
-        self._client = RawClient(bootstrap_servers, timeout_s=30)
+        self._client = RawClient(bootstrap_servers, timeout_s=60)
         self._topic = topic
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

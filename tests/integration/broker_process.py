@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 COMMAND = Path(sys.executable).parent / "barnabas"
-START_SECONDS = 30.0
-STOP_SECONDS = 30.0
+START_SECONDS = 120.0
+STOP_SECONDS = 120.0
+PATIENCE_SECONDS = 120.0
 
 
 class BrokerProcess:
@@ -114,8 +115,8 @@ def free_port() -> int:
     raise OSError("no free port")
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Polls a condition that another process brings about."""
+def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+    """Polls a condition that another process brings about; the time bounds a hang."""
     ends_at = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends_at, "it did not happen in time"

@@ -90,4 +90,4 @@ def wait_for_equal_files(cluster: ClusterProcess, topic: str, partition: int) ->
         files = data_files(cluster, topic, partition)
         return len(set(files.values())) == 1
 
-    wait_until(equal, 30)
+    wait_until(equal)

@@ -39,7 +39,7 @@ class Shell:
     def run(self, *words: str, text: bytes = b"", code: int = 0) -> tuple[bytes, str]:
         """Standard output and error of a command that ends with this code."""
         done = subprocess.run(
-            [COMMAND, *words], env=self._environment, input=text, capture_output=True, timeout=60
+            [COMMAND, *words], env=self._environment, input=text, capture_output=True, timeout=180
         )
         errors = done.stderr.decode()
         assert done.returncode == code, errors

@@ -86,7 +86,7 @@ async def end_session(store: ZooKeeperStore, hosts: str) -> None:
     await asyncio.get_running_loop().run_in_executor(None, take_over)
 
 
-async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for what another thread or process brings about."""
     async with asyncio.timeout(seconds):
         while not condition():

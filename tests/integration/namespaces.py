@@ -26,7 +26,7 @@ HUB = 0
 
 _NOWHERE = "02:00:00:00:ff:ff"
 _CLONE_NEWNET = 0x40000000
-_TIMEOUT_S = 30
+_TIMEOUT_S = 120
 
 
 class Network:

@@ -19,7 +19,7 @@ PARTITIONS = 2
 IN_FLIGHT = 500
 LEAST_PER_LIFE = 2_700  # so many of each sender are acknowledged between two kills
 # Also how long a test that failed waits for its senders: longer than any start of a broker.
-GIVE_UP_MS = 60_000
+GIVE_UP_MS = 180_000
 
 
 class Sender(ABC):

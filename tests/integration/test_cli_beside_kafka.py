@@ -29,7 +29,7 @@ pytestmark = pytest.mark.foreign
 
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
-RUN_SECONDS = 120
+RUN_SECONDS = 300
 POLLS = 300
 LOGGING = """\
 log4j.rootLogger=WARN, stderr

@@ -24,7 +24,7 @@ from tests.integration.broker_process import free_port
 PAGE = CHECKOUT / "docs" / "commands.md"
 ROW = re.compile(r"^\| (.+?) \| (.+?) \|$", re.MULTILINE)
 START, STOP = ["barnabas", "server", "start"], ["barnabas", "server", "stop"]
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 
 INPUT = {"produce": b"one\ntwo\n", "produce :": b"k:three\n"}
 OUTPUT = {
@@ -87,7 +87,7 @@ class Machine:
             typed += ["--dir", str(self.data)]  # other brokers may run on this machine
         if typed[1] == "consume":
             joins = "--group" in typed or "--include" in typed
-            typed += ["--timeout-ms", "30000" if joins else "700"]
+            typed += ["--timeout-ms", "30000" if joins else "4000"]
         done = subprocess.run(
             typed,
             cwd=self._directory,
@@ -128,6 +128,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         os.kill(left.pid, signal.SIGKILL)
 
 
+@pytest.mark.timeout(900)
 def test_ux_5_every_line_of_the_table_runs(machine: Machine) -> None:
     lines = commands()
     for words in lines:

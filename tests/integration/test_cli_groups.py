@@ -22,7 +22,7 @@ from tests.integration.command_line import InProcess, Shell
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
 
-POLLS = 300
+POLLS = 1200
 HEADING = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID"
 COLUMNS = tuple(HEADING.split(" "))
 
@@ -339,7 +339,7 @@ def test_groups_and_their_offsets_are_deleted(broker: Broker, barnabas: InProces
 def test_co_4_a_group_goes_on_where_it_was(broker: Broker, barnabas: InProcess) -> None:
     """What was shown is committed at the end, what was fetched beyond is not."""
     fill(broker, "goes-on", 6, 0)
-    line = "consume goes-on --group goes-on --from-beginning --timeout-ms 1500"
+    line = "consume goes-on --group goes-on --from-beginning --timeout-ms 6000"
     assert barnabas(f"{line} --max-messages 2")[0] == "0.0\n0.1\n"
     assert lags(barnabas, "goes-on")["0"] == ("2", "4")
     assert barnabas(line)[0] == "0.2\n0.3\n0.4\n0.5\n"
@@ -363,10 +363,10 @@ def test_what_was_not_printed_is_not_committed(
     words = ("consume", "unseen", "--group", "unseen", "--from-beginning", "--max-messages", "3")
     consumer = shell.start(*words, stdout=theirs)
     os.close(theirs)
-    assert consumer.wait(30) == 0
+    assert consumer.wait(120) == 0
     assert consumer.stderr is not None
     consumer.stderr.close()
-    line = "consume unseen --group unseen --from-beginning --max-messages 3 --timeout-ms 10000"
+    line = "consume unseen --group unseen --from-beginning --max-messages 3 --timeout-ms 60000"
     assert barnabas(line)[0] == "0.0\n0.1\n0.2\n"
 
 
@@ -381,7 +381,7 @@ def test_ux_2_members_share_a_topic(broker: Broker, shell: Shell, barnabas: InPr
                 foreign.poll(0.1)
                 if len(foreign.assignment()) == 2:
                     break
-            output, _ = first.communicate(timeout=30)
+            output, _ = first.communicate(timeout=120)
         finally:
             first.kill()
         assert first.returncode == 0

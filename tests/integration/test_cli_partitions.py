@@ -13,6 +13,7 @@ import pytest
 import barnabas
 from barnabas.cli.main import main
 from barnabas.client.admin import NewTopic
+from barnabas.client.configs import BROKER, TOPIC, ConfigOperation, ConfigResource
 from barnabas.client.partition_admin import PREFERRED, UNCLEAN
 from barnabas.client.sync import SyncAdmin, SyncProducer
 from barnabas.errors import (
@@ -244,9 +245,13 @@ def test_reassign_from_the_proposal_to_the_end(
     )
     verify = f"reassign --verify --reassignment-json-file {plan}"
     wait_until(lambda: "completed" in run(verify)[0])
-    assert run(verify)[0] == (
-        "Status of partition reassignment:\nReassignment of partition plan-0 is completed.\n"
+    status = "Status of partition reassignment:\nReassignment of partition plan-0 is completed.\n\n"
+    cleared = (
+        "Clearing broker-level throttles on brokers 1,2,3\n"
+        "Clearing topic-level throttles on topic plan\n"
     )
+    assert run(f"{verify} --preserve-throttles")[0] == status
+    assert run(verify)[0] == status + cleared
     assert leaders(admin, "plan") == [json.loads(lines[4])["partitions"][0]["replicas"][0]]
     back = plan_file(tmp_path, {TopicPartition("plan", 0): [1, 2]})
     assert "rather than 1,2." in run(f"reassign --verify --reassignment-json-file {back}")[0]
@@ -270,14 +275,89 @@ def test_a_move_that_does_not_end_is_listed_and_taken_back(
         _, errors = run(f"reassign --execute {given}", code=1)
         assert "others are under way already (see --list)" in errors
         assert "Successfully started" in run(f"reassign --execute --additional {given}")[0]
-        said, _ = run(f"reassign --cancel {given}")
+        said, _ = run(f"reassign --cancel {given} --preserve-throttles")
         assert said == "Successfully cancelled partition reassignment for: stuck-0\n"
     finally:
         fetchers.on_following = follow
-    said, _ = run(f"reassign --cancel {given}")
+    said, _ = run(f"reassign --cancel {given} --preserve-throttles")
     assert said == "None of the specified partition reassignments are active.\n"
     (described,) = admin.describe_topics(["stuck"])
     assert sorted(described.partitions[0].replicas) == [1, 2]
+
+
+def test_a_throttle_is_set_changed_and_cleared(
+    cluster: barnabas.Cluster, admin: SyncAdmin, run: Run, tmp_path: Path
+) -> None:
+    """RE-13, KIP-73: as Kafka's tool does it, for the replicas that move and no others."""
+    first, second = create(admin, "slow", [1, 2], [2, 1])
+    given = f"--reassignment-json-file {plan_file(tmp_path, {first: [3, 2]})}"
+    other = tmp_path / "other"
+    other.mkdir()
+    also_given = f"--reassignment-json-file {plan_file(other, {second: [2, 3]})}"
+    fetchers = cluster.server(3).node.replicas
+    follow, fetchers.on_following = fetchers.on_following, lambda replica, leader: None
+    try:
+        said, _ = run(f"reassign --execute {given} --throttle 1000")
+        assert said.splitlines()[4:] == [
+            "Save this to use as the --reassignment-json-file option during rollback",
+            "Warning: You must run --verify periodically, until the reassignment completes, "
+            "to ensure the throttle is removed.",
+            "The inter-broker throttle limit was set to 1000 B/s",
+            "Successfully started partition reassignment for slow-0",
+        ]
+        assert throttles(admin, "slow") == ("0:1,0:2", "0:3", ["1000"] * 6)
+        run(f"reassign --execute {also_given} --throttle 2000 --additional")
+        assert throttles(admin, "slow") == ("0:1,0:2,1:1,1:2", "0:3,1:3", ["2000"] * 6)
+        run(f"reassign --execute {given} --throttle 3000 --additional")
+        assert throttles(admin, "slow") == ("0:1,0:2,1:1,1:2", "0:3,1:3", ["3000"] * 6)
+        assert "Clearing" not in run(f"reassign --verify {given}")[0]
+        run(f"reassign --cancel {given} --preserve-throttles")
+        assert "Clearing" not in run(f"reassign --verify {given}")[0], "the other one goes on"
+        assert throttles(admin, "slow")[2] == ["3000"] * 6
+        run(f"reassign --cancel {also_given}")
+    finally:
+        fetchers.on_following = follow
+    assert throttles(admin, "slow") == ("", "", [None] * 6)
+    run(f"reassign --execute {given} --throttle 50000000")
+    assert throttles(admin, "slow") == ("0:1,0:2", "0:3", ["50000000"] * 6)
+    wait_until(lambda: "completed" in run(f"reassign --verify {given}")[0])
+    assert throttles(admin, "slow") == ("", "", [None] * 6)
+
+
+def test_a_throttle_that_cannot_be_cleared_is_told(
+    admin: SyncAdmin, run: Run, tmp_path: Path
+) -> None:
+    """The other ones are cleared all the same; of a topic that has gone there is nothing to."""
+    (name,) = create(admin, "cleared", [1])
+    at_two = ConfigResource(BROKER, "2")
+    admin.alter_configs(at_two, [ConfigOperation("leader.replication.throttled.rate", value="9")])
+    wanted = {name: [9], TopicPartition("gone", 0): [1]}
+    given = f"--reassignment-json-file {plan_file(tmp_path, wanted)}"
+    said, errors = run(f"reassign --verify {given}", code=1)
+    assert said.endswith(
+        "Clearing broker-level throttles on brokers 1,2,3,9\n"
+        "Clearing topic-level throttles on topic cleared\n"
+    )
+    assert "the throttles of 9: no broker '9' is known to be alive" in errors
+    assert throttles(admin, "cleared") == ("", "", [None] * 6)
+
+
+def throttles(admin: SyncAdmin, topic: str) -> tuple[str | None, str | None, list[str | None]]:
+    """The leaders' replicas, the followers', and both rates of each broker; None: unlimited."""
+    names = [f"{side}.replication.throttled.replicas" for side in ("leader", "follower")]
+    leaders, followers = values(admin, ConfigResource(TOPIC, topic), names)
+    names = [f"{side}.replication.throttled.rate" for side in ("leader", "follower")]
+    rates = [
+        value
+        for broker_id in (1, 2, 3)
+        for value in values(admin, ConfigResource(BROKER, str(broker_id)), names)
+    ]
+    return leaders, followers, rates
+
+
+def values(admin: SyncAdmin, resource: ConfigResource, names: Sequence[str]) -> list[str | None]:
+    found = {entry.name: entry.value for entry in admin.describe_configs(resource, names)}
+    return [found.get(name) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +385,17 @@ def test_what_cannot_be_is_refused_before_it_begins(
 
 
 @pytest.mark.parametrize(
-    "words", ["", "--generate", "--execute", "--verify", "--generate --broker-list x"]
+    "words",
+    [
+        "",
+        "--generate",
+        "--execute",
+        "--verify",
+        "--generate --broker-list x",
+        "--list --throttle 5",
+        "--list --preserve-throttles",
+        "--execute --throttle slow",
+    ],
 )
 def test_reassign_wants_to_know_what(run: Run, words: str) -> None:
     assert "--" in run(f"reassign {words}", code=2)[1]

@@ -30,7 +30,7 @@ def perf(broker: Broker, *words: str, code: int = 0) -> tuple[str, str]:
         env={**os.environ, "BARNABAS_BOOTSTRAP_SERVER": broker.bootstrap_servers},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -92,7 +92,7 @@ def test_interrupt_prints_the_summary(broker: Broker) -> None:
     try:
         assert "records sent" in process.stdout.readline()  # it is in the middle of it
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 130, errors

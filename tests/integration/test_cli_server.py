@@ -24,7 +24,7 @@ def run(*words: str, code: int = 0) -> tuple[str, str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -40,7 +40,7 @@ def test_a_broker_is_stopped_in_order(tmp_path: Path, by: str) -> None:
         value = {"--dir": broker.data_dir, "--port": broker.port, "--pid": pid}[by]
         output, _ = run("server", "stop", by, str(value))
         assert output == f"Stopped server {pid} ({broker.data_dir}).\n"
-        assert broker.process.wait(5) == 0
+        assert broker.process.wait(120) == 0
         assert (broker.data_dir / ".kafka_cleanshutdown").exists()
         assert not (broker.data_dir / FILE_NAME).exists()
         _, told = run("server", "stop", by, str(value), code=1)

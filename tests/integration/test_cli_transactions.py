@@ -19,7 +19,7 @@ from tests.integration.command_line import InProcess
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def committed(barnabas: InProcess, topic: str) -> list[str]:
-    line = f"consume {topic} --from-beginning --isolation-level read_committed --timeout-ms 300"
+    line = f"consume {topic} --from-beginning --isolation-level read_committed --timeout-ms 3000"
     return barnabas(line)[0].splitlines()
 
 

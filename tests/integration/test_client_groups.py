@@ -30,12 +30,12 @@ from barnabas.client.group_member import GroupMember
 from barnabas.errors import BarnabasError, FencedInstanceId, InvalidGroupId, UnknownMemberId
 from tests.integration.broker_process import BrokerProcess, broker_process
 
-PATIENCE_S = 40.0
+PATIENCE_S = 120.0
 
 QUICK: dict[str, Any] = {
     "auto_offset_reset": "earliest",
     "heartbeat_interval_ms": 200,
-    "session_timeout_ms": 6_000,
+    "session_timeout_ms": 30_000,
     "metadata_max_age_ms": 500,
 }
 
@@ -311,9 +311,9 @@ def test_a_long_poll_is_no_silence(servers: str) -> None:
     async def run() -> None:
         await make(servers, topic, 1)
         told = Told()
-        async with joined(servers, topic, listener=told, max_poll_interval_ms=800) as consumer:
+        async with joined(servers, topic, listener=told, max_poll_interval_ms=3_000) as consumer:
             await poll_until(lambda: share(consumer) == [1], consumer)
-            assert await consumer.poll(2_000) == []
+            assert await consumer.poll(6_000) == []
             assert told.events == [("assigned", {0})]
 
     asyncio.run(run())
@@ -489,10 +489,8 @@ def test_the_blocking_consumer_tells_its_listener_in_its_own_thread(servers: str
     try:
         consumer.subscribe([topic], Committing())
         got: list[int] = []
-        for _ in range(200):
+        while len(got) < 15:
             got += [int(record.value or b"-1") for record in consumer.poll(100)]
-            if len(got) >= 15:
-                break
         assert sorted(got) == sorted([*range(0, 20, 2), *range(11, 20, 2)])
         consumer.commit_async(when_done=lambda offsets, error: committed.append(error))
         consumer.commit_sync({})

@@ -31,7 +31,7 @@ from tests.integration.namespaces import HUB, networked_cluster
 from tests.integration.senders import sending
 from tests.raw_client import RawClient
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 OPTIONS = ("min.insync.replicas=2", "replica.lag.time.max.ms=2000")
 

@@ -32,7 +32,7 @@ from tests.integration.broker_process import COMMAND, wait_until
 from tests.integration.cluster_process import ClusterProcess, wait_for_equal_files
 from tests.raw_client import RawClient
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 # The records and transactions are old: nothing is to be thought too old to be kept.
 OPTIONS = (
@@ -42,8 +42,8 @@ OPTIONS = (
     "transaction.remove.expired.transaction.cleanup.interval.ms=2147483647",
     "replica.lag.time.max.ms=3000",
 )
-READY_SECONDS = 30.0
-IMPORT_SECONDS = 60
+READY_SECONDS = 120.0
+IMPORT_SECONDS = 180
 GROUP, TRANSACTIONAL_ID = "java-tx-group", "wire-tx"
 R3, GONE = TopicPartition("r3", 0), TopicPartition("gone", 0)
 

@@ -25,12 +25,12 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchGroupResponse,
     OffsetFetchRequest,
 )
-from tests.integration.broker_process import COMMAND, BrokerProcess, broker_process
-from tests.raw_client import RawClient
+from tests.integration.broker_process import COMMAND, BrokerProcess, broker_process, wait_until
+from tests.raw_client import RawClient, once_found, once_loaded
 
 TOPIC = "t"
 IN_PARTITION_6 = "MrATooConsumer"  # of the 50 that `__consumer_offsets` has by default
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 @pytest.fixture
@@ -38,8 +38,9 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     with broker_process(tmp_path) as process:
         with RawClient(process.bootstrap_servers) as client:
             wanted = CreatableTopic(name=TOPIC, num_partitions=2, replication_factor=1)
-            client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
-            client.call(FIND_COORDINATOR, 3, FindCoordinatorRequest(key=IN_PARTITION_6))
+            client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=60_000))
+            find = FindCoordinatorRequest(key=IN_PARTITION_6)
+            once_found(lambda: client.call(FIND_COORDINATOR, 3, find))
         yield process
 
 
@@ -53,7 +54,10 @@ def commit(client: RawClient, group_id: str, offset: int, leader_epoch: int = 0)
     request = OffsetCommitRequest(
         group_id=group_id, topics=[OffsetCommitTopic(name=TOPIC, partitions=[one])]
     )
-    answer = client.call(OFFSET_COMMIT, 9, request)
+    answer = once_loaded(
+        lambda: client.call(OFFSET_COMMIT, 9, request),
+        lambda told: int(told.topics[0].partitions[0].error_code),
+    )
     assert answer.topics[0].partitions[0].error_code == 0
 
 
@@ -87,10 +91,10 @@ def test_gc_4_the_offsets_topic_is_printed_readably(broker: BrokerProcess) -> No
         commit(client, "of-another-partition", 5)
     command = [
         COMMAND, "consume", "__consumer_offsets", "--partition", "6", "--format", "offsets",
-        "--from-beginning", "--max-messages", "2", "--timeout-ms", "10000",
+        "--from-beginning", "--max-messages", "2", "--timeout-ms", "60000",
         "--bootstrap-server", broker.bootstrap_servers,
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
     begin = f"[{IN_PARTITION_6},{TOPIC},0]::OffsetAndMetadata(offset="
@@ -127,8 +131,10 @@ def test_gc_3_what_was_acknowledged_is_there_after_kill_9(broker: BrokerProcess)
     kills = 5
     for _ in range(kills):
         thread = threading.Thread(target=committer.run, args=(broker.bootstrap_servers,))
+        begins_at = committer.next_offset
         thread.start()
         time.sleep(0.5)
+        wait_until(lambda begins_at=begins_at: committer.next_offset > begins_at + 250)
         broker.kill()
         thread.join(PATIENCE_S)
         assert not thread.is_alive()

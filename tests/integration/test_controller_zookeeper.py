@@ -15,7 +15,7 @@ from tests.integration.metadata_stores import ZooKeeperStores
 from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
 from tests.unit.broker.brokers import T0, SomeBroker, until
 
-WELL_WITHIN_S = 20.0
+WELL_WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")

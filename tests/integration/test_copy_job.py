@@ -96,14 +96,14 @@ def test_a_copy_job_that_is_killed_twenty_times_copies_each_record_once(tmp_path
             began_with.append(output.count())
             with job(servers):
                 # It has joined, and is at work, when it has copied something.
-                wait_until(lambda: output.count() > began_with[-1], 60)
+                wait_until(lambda: output.count() > began_with[-1])
                 time.sleep(random.uniform(0, LONGEST_LIFE_S))
                 if life % BROKER_DIES_EVERY == 0:
                     broker.kill()
             if life % BROKER_DIES_EVERY == 0:
                 broker.start()
         with job(servers):
-            wait_until(lambda: output.count() >= sent, 60)
+            wait_until(lambda: output.count() >= sent)
             time.sleep(2)  # anything that comes now came twice
             output.count()
         output.close()

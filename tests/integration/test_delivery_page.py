@@ -13,7 +13,7 @@ from tests.foreign import CHECKOUT
 
 PAGE = CHECKOUT / "docs" / "delivery.md"
 DEFAULT_ADDRESS = "localhost:9092"
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 180
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

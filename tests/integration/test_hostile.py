@@ -45,7 +45,7 @@ LEAST_RECORDED = 150
 GROWTH_BYTES = 32 << 20
 _NEW_CONNECTIONS = 5  # besides those of an attack
 _OTHER_FILES = 20  # than logs and indexes
-PATIENCE_SECONDS = 5.0  # a stalled loop stalls for good; a loaded machine is merely slow
+PATIENCE_SECONDS = 20.0  # a stalled loop stalls for good; a loaded machine is merely slow
 
 pytestmark = pytest.mark.slow
 
@@ -61,14 +61,14 @@ class Target:
         self.connections = self._connections()
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
     def resident_bytes(self) -> int:
         return int(self.process.memory_info().rss)
 
     def growth_bytes(self, before_bytes: int) -> int:
         """By how much it has grown for good: what is being worked on gets time to end."""
-        ends_at = time.monotonic() + 20
+        ends_at = time.monotonic() + 60
         while (grown := self.resident_bytes() - before_bytes) >= GROWTH_BYTES:
             if time.monotonic() > ends_at:
                 break
@@ -84,7 +84,7 @@ class Target:
         assert self.process.is_running()
         log = self.broker.log.read_text()
         assert "Traceback" not in log, log[log.index("Traceback") - 500 :][:4000]
-        wait_until(lambda: self._connections() <= self.connections + _NEW_CONNECTIONS, 20)
+        wait_until(lambda: self._connections() <= self.connections + _NEW_CONNECTIONS)
         # Each partition that was written or read may keep its log and its two indexes open.
         partitions = sum(1 for _ in self.broker.data_dir.glob("*-*/partition.metadata"))
         assert len(self.process.open_files()) <= 3 * partitions + _OTHER_FILES
@@ -108,7 +108,7 @@ def target(tmp_path: Path) -> Iterator[Target]:
 def _create(client: RawClient, name: str, config: Mapping[str, str] = MappingProxyType({})) -> None:
     given = [CreatableTopicConfig(name=key, value=value) for key, value in config.items()]
     topic = CreatableTopic(name=name, num_partitions=2, replication_factor=1, configs=given)
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
     assert client.call(CREATE_TOPICS, 5, request).topics[0].error_code == 0
     for index in (0, 1):
         records = BatchBuilder()
@@ -116,7 +116,7 @@ def _create(client: RawClient, name: str, config: Mapping[str, str] = MappingPro
         client.call(PRODUCE, 9, produce_request(name, {index: bytes(records.build())}))
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_ux_4_a_hundred_thousand_hostile_frames(target: Target) -> None:
     seed = int(os.environ.get("BARNABAS_SEED", "20240917"))
     attack = Attack(target.port, Hostile(seed))
@@ -142,7 +142,7 @@ def test_ux_4_a_hundred_thousand_hostile_frames(target: Target) -> None:
 
 
 @pytest.mark.foreign
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_ux_4_what_real_clients_once_sent_damaged(target: Target, shared: Path) -> None:
     """Frames recorded between clients and a Kafka 3.9.1: their topics are here, and each client's
     own way to fill a message, which our encoder does not have."""

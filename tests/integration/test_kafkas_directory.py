@@ -232,12 +232,12 @@ def test_life_goes_on(client: RawClient) -> None:
     records = TopicProduceData(
         name=topic.topic, partition_data=[PartitionProduceData(index=0, records=batch(b"new"))]
     )
-    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[records])
+    request = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=[records])
     answer = client.call(PRODUCE, 9, request).responses[0].partition_responses[0]
     assert (answer.error_code, answer.base_offset) == (0, 2)
     assert read(client, topic, 0, 3) == [0, 1, 2]
     grown = CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name=topic.topic, count=3)], timeout_ms=5000
+        topics=[CreatePartitionsTopic(name=topic.topic, count=3)], timeout_ms=60_000
     )
     result = client.call(CREATE_PARTITIONS, 3, grown).results[0]
     assert (result.error_code, result.error_message) == (0, None)

@@ -7,6 +7,7 @@ segment cannot be made.
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from tests.integration.broker_process import wait_until
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 
@@ -47,10 +49,18 @@ def produce(client: RawClient, partition: int) -> int:
     """One batch that fills half a segment; its error code."""
     data = PartitionProduceData(index=partition, records=batch(bytes(900)))
     topics = [TopicProduceData(name="spread", partition_data=[data])]
-    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topics)
+    request = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=topics)
     answer = client.call(PRODUCE, 9, request)
     code: int = answer.responses[0].partition_responses[0].error_code
     return code
+
+
+def refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 60).close()
+    except ConnectionRefusedError:
+        return True
+    return False
 
 
 def homes(directories: list[Path]) -> dict[int, Path]:
@@ -84,9 +94,13 @@ def test_st_10_a_failed_directory_goes_offline_alone(
         states = {each.log_dir: each.error_code for each in dirs}
         assert states == {str(directories[0]): 0, str(directories[1]): KafkaStorageError.code}
         wanted = MetadataRequest(topics=[MetadataRequestTopic(name="spread")])
-        told = client.call(METADATA, 12, wanted).topics[0].partitions
-        leaders = {each.partition_index: each.leader_id for each in told}
-        assert leaders == {n: -1 if n in lost else 0 for n in range(PARTITIONS)}
+        expected = {n: -1 if n in lost else 0 for n in range(PARTITIONS)}
+
+        def is_told() -> bool:
+            told = client.call(METADATA, 12, wanted).topics[0].partitions
+            return {each.partition_index: each.leader_id for each in told} == expected
+
+        wait_until(is_told)  # the controller hears of it by the metadata store
 
 
 def test_st_10_the_last_directory_stops_the_broker(broker: Broker, directories: list[Path]) -> None:
@@ -101,8 +115,6 @@ def test_st_10_the_last_directory_stops_the_broker(broker: Broker, directories: 
             except (ConnectionError, CorruptData):  # it has gone while we asked
                 break
             assert codes[-1] == KafkaStorageError.code
-        assert broker._thread is not None
-        broker._thread.join(10)
-        assert not broker._thread.is_alive()
+        wait_until(lambda: refuses(broker.port))
     with pytest.raises(OSError, match="no log directory is left"):
         broker.stop()

@@ -23,7 +23,7 @@ from barnabas.types import TopicPartition as Name
 from tests.integration.broker_process import wait_until
 
 TOPIC = "worked"
-SECONDS = 6.0
+SECONDS = 6.0  # at least: until there was enough of everything
 PAUSE_S = 0.05
 AWAY = 99  # a broker that is not there
 OPTIONS = {
@@ -78,11 +78,11 @@ def moving(broker: Broker) -> Iterator[Mover]:
         yield mover
     finally:
         mover.stop()
-        thread.join(10)
+        thread.join(60)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_acknowledged_commits_survive_a_coordinator_that_moves_all_the_time() -> None:
     with Broker(config=OPTIONS) as broker:
         config = {
@@ -91,14 +91,14 @@ def test_acknowledged_commits_survive_a_coordinator_that_moves_all_the_time() ->
             "enable.auto.commit": False,
             "log_level": 0,
         }
-        Producer({"bootstrap.servers": broker.bootstrap_servers}).list_topics(TOPIC, 10)
+        Producer({"bootstrap.servers": broker.bootstrap_servers}).list_topics(TOPIC, 60)
         consumer = Consumer(config)
         place = TopicPartition(TOPIC, 0)
         consumer.assign([place])
         acknowledged = refused = 0
         ends_at = time.monotonic() + SECONDS
         with moving(broker) as mover:
-            while time.monotonic() < ends_at:
+            while time.monotonic() < ends_at or acknowledged <= 50 or mover.moves <= 20:
                 offset = acknowledged + 1
                 try:
                     consumer.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
@@ -106,19 +106,17 @@ def test_acknowledged_commits_survive_a_coordinator_that_moves_all_the_time() ->
                     refused += 1
                     continue
                 acknowledged = offset
-        [committed] = consumer.committed([place], 30)
+        [committed] = consumer.committed([place], 120)
         consumer.close()
         # A commit whose answer was lost may be there as well; the next one has the same offset.
         assert committed.offset in (acknowledged, acknowledged + 1)
-        assert acknowledged > 50
-        assert mover.moves > 20
         print(
             f"{mover.moves} moves of the coordinator, {acknowledged} commits acknowledged and kept"
         )
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_transactions_are_all_or_nothing_while_their_coordinator_moves() -> None:
     with Broker(config=OPTIONS) as broker:
         servers = broker.bootstrap_servers
@@ -130,13 +128,12 @@ def test_transactions_are_all_or_nothing_while_their_coordinator_moves() -> None
         number = 0
         ends_at = time.monotonic() + SECONDS
         with moving(broker) as mover:
-            while time.monotonic() < ends_at:
+            while time.monotonic() < ends_at or len(committed) <= 5:
                 number += 1
                 if transact(producer, number):
                     committed.append(number)
         seen = read_committed(servers, len(committed) * 2)
         assert seen == [each for each in committed for _ in range(2)]
-        assert len(committed) > 5
         print(f"{mover.moves} moves of the coordinator, {len(committed)} transactions each whole")
 
 
@@ -175,7 +172,7 @@ def read_committed(servers: str, count: int) -> list[int]:
         return len(seen) >= count
 
     try:
-        wait_until(has_all, 30)
+        wait_until(has_all)
         has_all()  # nothing more may come
         return seen
     finally:

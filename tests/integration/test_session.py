@@ -19,7 +19,7 @@ def _produce(client: RawClient, records: bytes) -> int:
     """The base offset that is answered."""
     data = PartitionProduceData(index=0, records=records)
     topics = [TopicProduceData(name="orders", partition_data=[data])]
-    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topics)
+    request = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=topics)
     answer = client.call(PRODUCE, 9, request).responses[0].partition_responses[0]
     assert answer.error_code == 0
     offset: int = answer.base_offset
@@ -51,5 +51,5 @@ def test_dl_5_our_own_producer_is_a_new_one_after_a_restart() -> None:
         offsets = []
         for _ in range(2):
             with SyncProducer(broker.bootstrap_servers, enable_idempotence=True) as producer:
-                offsets.append(producer.send("orders", b"one book").result(10).offset)
+                offsets.append(producer.send("orders", b"one book").result(120).offset)
         assert offsets == [0, 1]

@@ -15,16 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer
 
 from barnabas.client import NewTopic, SyncAdmin
 from tests.integration.broker_process import BrokerProcess, broker_process, wait_until
+from tests.integration.cluster_load import committed_values
 
 PARTITIONS = 4
 TOPIC = "atomic"
 TRANSACTIONAL_ID = "mover"
 OPTIONS = ("transaction.abort.timed.out.transaction.cleanup.interval.ms=100",)
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 
 # What the coordinator appends for the transaction below, in this order: the Ongoing record (one
 # AddPartitionsToTxn has all partitions, or several have one each), then Prepare, then Complete.
@@ -64,39 +65,6 @@ def producer_of(servers: str) -> Producer:
     )
 
 
-def committed_values(servers: str) -> list[bytes]:
-    """What a reader of committed records sees, up to the end of every partition."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "looks",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-        }
-    )
-    partitions = [TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)]
-    try:
-        consumer.assign(partitions)
-        ends = {
-            each.partition: consumer.get_watermark_offsets(each, DEADLINE_S)[1]
-            for each in partitions
-        }
-        values: list[bytes] = []
-
-        def reached() -> bool:
-            for message in consumer.consume(100, 0.1):
-                assert message.error() is None, message.error()
-                values.append(message.value())
-            at = {each.partition: each.offset for each in consumer.position(partitions)}
-            return all(at[number] >= end for number, end in ends.items() if end)
-
-        wait_until(reached, DEADLINE_S)
-        return values
-    finally:
-        consumer.close()
-
-
 def commit(producer: Producer) -> bool:
     """Whether it was committed; a commit of unknown outcome is asked for again."""
     for _ in range(5):
@@ -133,7 +101,7 @@ class Committing:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_this_point_a_transaction_is_all_or_nothing(tmp_path: Path, point: str) -> None:
     with broker_process(tmp_path, *OPTIONS) as broker:
@@ -158,11 +126,11 @@ def test_killed_at_this_point_a_transaction_is_all_or_nothing(tmp_path: Path, po
             wait_until(
                 lambda: all(each.state in ended for each in admin.list_transactions()), DEADLINE_S
             )
-        seen = committed_values(broker.bootstrap_servers)
+        seen = committed_values(broker.bootstrap_servers, TOPIC, PARTITIONS)
         assert sorted(seen) == ([b"0", b"1", b"2", b"3"] if is_committed else []), point
 
         # Whatever happened, the next transaction goes through.
         producer.begin_transaction()
         producer.produce(TOPIC, b"next", partition=0)
         assert commit(producer)
-        assert committed_values(broker.bootstrap_servers).count(b"next") == 1
+        assert committed_values(broker.bootstrap_servers, TOPIC, PARTITIONS).count(b"next") == 1

@@ -22,7 +22,7 @@ from tests.unit.broker.conftest import create
 def _produce(client: RawClient) -> int:
     data = PartitionProduceData(index=0, records=batch(b"value"))
     topics = [TopicProduceData(name="old", partition_data=[data])]
-    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topics)
+    request = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=topics)
     answer = client.call(PRODUCE, 9, request)
     code: int = answer.responses[0].partition_responses[0].error_code
     return code
@@ -57,5 +57,5 @@ def test_a_new_topic_does_not_take_over_what_another_left(orphaned: Path) -> Non
     with Broker(orphaned) as broker, RawClient(broker.bootstrap_servers) as client:
         create(client, "old")
         assert _produce(client) == KafkaStorageError.code
-        client.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["old"], timeout_ms=5000))
+        client.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["old"], timeout_ms=60_000))
         assert log.read_bytes() == before

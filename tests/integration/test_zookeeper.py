@@ -115,7 +115,7 @@ def test_a_start_against_what_only_listens() -> None:
         began_at = time.monotonic()
         with pytest.raises(ConfigError, match=f"127.0.0.1:{port}: no ZooKeeper has answered"):
             asyncio.run(ZooKeeperStore.open(Settings(f"127.0.0.1:{port}", 30_000, 300)))
-        assert time.monotonic() - began_at < 10, "not for as long as a session lives"
+        assert time.monotonic() - began_at < 25, "not for as long as a session lives"
 
 
 def test_one_of_several_hosts_is_enough(zookeeper: ZooKeeperProcess) -> None:
@@ -289,7 +289,7 @@ def test_a_server_that_answers_nonsense_is_left_for_a_new_session(
         await until(lambda: EXPIRED in states)
         proxy.spoil = None
         node = None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while node is None:
                 await until(lambda: store.session_state is CONNECTED)
                 with contextlib.suppress(SessionExpired):  # of one that heard nonsense as well
@@ -395,7 +395,7 @@ def test_a_session_that_zookeeper_gives_up_while_the_link_is_cut(
             other.watch("/mortal", gone.set)
             proxy.is_refusing = True
             proxy.break_all()
-            await asyncio.wait_for(gone.wait(), 20)
+            await asyncio.wait_for(gone.wait(), 60)
             assert store.session_state is SUSPENDED
             proxy.is_refusing = False
             await until(lambda: store.session_state is CONNECTED)
@@ -464,7 +464,7 @@ def test_closing_while_there_is_no_zookeeper(tmp_path: Path) -> None:
         await until(lambda: store.session_state is SUSPENDED)
         waiting = asyncio.ensure_future(store.read("/"))
         await asyncio.sleep(0)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             await store.close()
         with pytest.raises(SessionExpired, match="closed"):
             await waiting

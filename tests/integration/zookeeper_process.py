@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tests import foreign
 
-START_SECONDS = 60.0
-STOP_SECONDS = 30.0
+START_SECONDS = 120.0
+STOP_SECONDS = 120.0
 TICK_MS = 200
 """A session lives two ticks at least, and ends up to one late."""
 

@@ -293,7 +293,8 @@ class Sessions(RuleBasedStateMachine):
         self.wanted: dict[TopicPartition, FetchFrom] = {}
         self.heard: dict[TopicPartition, FetchFrom] = {}
         ids = iter(range(1, 1_000_000))
-        self.leader = FetchSessions(10, lambda: next(ids))
+        # Room for all that a walk may lose; whether there is room is what `ask` is told.
+        self.leader = FetchSessions(100, lambda: next(ids))
         self.session: FetchSession | None = None
         self.clock_ms = 0
 

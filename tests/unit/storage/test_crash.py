@@ -18,6 +18,7 @@ from barnabas.records.record import iterate_records
 from barnabas.storage.files import Bytes, File
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from tests.effort import places
 from tests.unit.storage.disk import QuickFiles, append, batch, read
 
 NAME = TopicPartition("t", 0)
@@ -189,7 +190,7 @@ def test_st_8_recovery_dies_at_any_moment_and_is_repeated(tmp_path: Path) -> Non
     counting = DyingFiles(left=10**9)
     end = end_after_recovery(counting, tmp_path / "whole")
     assert counting.changes > 5
-    for left in range(counting.changes):
+    for left in places(counting.changes):
         directory = tmp_path / str(left)
         shutil.copytree(origin, directory)
         try:
@@ -224,7 +225,7 @@ def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: 
             opened._release()
         return True
 
-    for left in range(1000):
+    for left in places(1000):
         directory = tmp_path / str(left)
         shutil.copytree(origin, directory)
         is_done = start_anew(directory, left)

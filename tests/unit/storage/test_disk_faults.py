@@ -22,6 +22,7 @@ from barnabas.storage.files import Bytes, Entry, File
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from tests.effort import places
 from tests.unit.storage.disk import CRASHED, QuickFiles, append, batch, open_at, read
 
 NAME = TopicPartition("t", 0)
@@ -130,7 +131,7 @@ def test_st_8_a_write_is_cut_at_every_byte(tmp_path: Path) -> None:
     def strike(what: str, size: int) -> int | None:
         return is_torn.pop() if is_torn and what == "pwrite" else None
 
-    for cut in range(sum(sizes)):
+    for cut in places(sum(sizes)):
         directory = tmp_path / str(cut)
         directory.mkdir()
         files = FaultyFiles(strike)

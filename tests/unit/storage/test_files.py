@@ -152,7 +152,7 @@ def test_a_lock_respects_another_process(files: OsFiles, tmp_path: Path) -> None
         with pytest.raises(BlockingIOError):
             files.lock(path)
         other.stdin.close()
-        other.wait(10)
+        other.wait(120)
     files.lock(path).release()
 
 
@@ -190,7 +190,7 @@ def test_a_jvm_and_we_respect_each_others_locks(files: OsFiles, tmp_path: Path) 
     with jvm() as other:
         assert other.stdout is not None
         assert other.stdout.readline() in ("held\n", ""), "the JVM ignored our lock"
-        other.communicate("\n", timeout=60)
+        other.communicate("\n", timeout=180)
         if other.returncode:
             foreign.missing("no compiler in this Java", "apt-get install default-jdk-headless")
     held.release()
@@ -199,7 +199,7 @@ def test_a_jvm_and_we_respect_each_others_locks(files: OsFiles, tmp_path: Path) 
         assert other.stdout.readline() == "locked\n"
         with pytest.raises(BlockingIOError):
             files.lock(path)
-        other.communicate("\n", timeout=60)
+        other.communicate("\n", timeout=180)
     files.lock(path).release()
 
 

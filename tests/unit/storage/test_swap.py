@@ -15,6 +15,7 @@ from barnabas.records.record import Record
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
 from barnabas.storage.segment import Sizes
+from tests.effort import places
 from tests.unit.storage.compaction.passes import clean, end, keyed, write
 from tests.unit.storage.disk import (
     CLEAN,
@@ -91,7 +92,7 @@ def test_st_7_the_process_dies_at_any_step(tmp_path: Path) -> None:
     assert total > 60
     origin = tmp_path / "origin"
     make(origin).release()
-    for left in range(total):
+    for left in places(total):
         directory = tmp_path / str(left)
         shutil.copytree(origin, directory)
         files = DyingFiles(left=10**9)
@@ -110,7 +111,7 @@ def test_st_7_the_process_dies_at_any_step(tmp_path: Path) -> None:
         assert records(log) == expected, left
         log.release()
         shutil.rmtree(directory)
-    print(f"{total} steps at which the process died")
+    print(f"{len(places(total))} steps at which the process died")
 
 
 def begun(log: Log) -> None:

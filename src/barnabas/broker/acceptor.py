@@ -36,7 +36,7 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._is_accepting = False
         self._timer: asyncio.TimerHandle | None = None
-        self._adopting: set[asyncio.Task[None]] = set()
+        self._adopting: dict[asyncio.Task[None], None] = {}  # cancelled in their order
         self._is_closed = False
         connections.when_freed(self._freed)
 
@@ -96,8 +96,8 @@ class Acceptor:
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._adopt(accepted, address))
-        self._adopting.add(task)
-        task.add_done_callback(self._adopting.discard)
+        self._adopting[task] = None
+        task.add_done_callback(self._adopting.pop)
 
     async def _adopt(self, accepted: socket.socket, address: Address) -> None:
         connection = self._router.accept(address)

@@ -1,0 +1,84 @@
+"""`python -m barnabas.simulation.whole --seed N [--seeds COUNT]`: whole brokers, from seeds.
+
+A seed that fails is made smaller (fewer faults), and its story is printed. A rule that nothing was
+judged by, or an event that never came, is a failure too, over as many seeds as should have met it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+
+from barnabas.simulation.whole.plan import draw
+from barnabas.simulation.whole.rules import RULES
+from barnabas.simulation.whole.run import EVENTS, Outcome, run
+from barnabas.simulation.whole.shrink import shrink
+
+_SEEDS_FOR_EVERY_RULE = 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code: 0 if every seed held."""
+    parser = argparse.ArgumentParser(prog="python -m barnabas.simulation.whole")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--seeds", type=int, default=1, help="so many, one after the other")
+    parser.add_argument("--digest", action="store_true", help="print the digest of each run")
+    parser.add_argument("--whole", action="store_true", help="do not make failing runs smaller")
+    given = parser.parse_args(arguments)
+    outcomes, failed = [], []
+    for seed in range(given.seed, given.seed + given.seeds):
+        outcome = run(draw(seed))
+        outcomes.append(outcome._replace(story=""))
+        if given.digest:
+            _say(f"{seed} {outcome.digest}")
+        if outcome.broken:
+            failed.append(seed)
+            _say((outcome if given.whole else shrink(outcome)).story)
+    _say(summary(outcomes))
+    lacking = unjudged(outcomes)
+    if lacking:
+        _say(f"never met: {', '.join(lacking)}")
+    if failed:
+        _say(f"failed: {', '.join(map(str, failed))}; again: --seed {failed[0]}")
+    return 1 if failed or lacking else 0
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """What all of it amounted to."""
+    judged: Counter[str] = Counter()
+    events: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    for outcome in outcomes:
+        judged.update(outcome.judged)
+        events.update(outcome.events)
+        faults.update(outcome.faults)
+    lines = [f"{rule:20} {judged[rule]:>12,}" for rule in RULES]
+    lines.append(", ".join(f"{kind} {faults[kind]}" for kind in sorted(faults)))
+    lines.append(", ".join(f"{events[kind]:,} {kind}" for kind in EVENTS))
+    lines.append(
+        f"{len(outcomes)} seeds of whole brokers, {sum(bool(each.broken) for each in outcomes)} "
+        f"failed; each (median) {median(each.acknowledged for each in outcomes):.0f} writes "
+        f"acknowledged by acks=all, {median(sum(each.faults.values()) for each in outcomes):.0f} "
+        f"faults, {median(each.virtual_ms for each in outcomes) / 1000:.0f} s, "
+        f"{median(each.steps for each in outcomes):,.0f} steps"
+    )
+    return "\n".join(lines)
+
+
+def unjudged(outcomes: Sequence[Outcome]) -> list[str]:
+    """Rules and events that were never met, where there were seeds enough for each."""
+    if len(outcomes) < _SEEDS_FOR_EVERY_RULE:
+        return []
+    rules = [rule for rule in RULES if not any(each.judged[rule] for each in outcomes)]
+    return rules + [kind for kind in EVENTS if not any(each.events[kind] for each in outcomes)]
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

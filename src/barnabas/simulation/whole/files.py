@@ -1,0 +1,274 @@
+"""The files seam in memory: what a broker in the simulator has for a disk.
+
+Every call does at once what `OsFiles` does, with the same errors. What a process held when it died
+is of no use: each call on it raises EIO and changes nothing. `sendfile` is not for it, since there
+is no descriptor.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from barnabas.clock import Clock
+from barnabas.simulation.whole.disk import SimDisk, os_error
+from barnabas.simulation.whole.inodes import DirectoryInode, FileInode, Inode
+from barnabas.storage.files import Bytes, Entry, File, Lock, Space
+
+CAPACITY_BYTES = 1 << 40
+
+
+class SimFiles:
+    """One machine's files, for whichever process runs on it; `mounted` is for one process alone."""
+
+    __slots__ = ("_capacity_bytes", "_disk", "_process")
+
+    def __init__(
+        self,
+        clock: Clock,
+        directories: Sequence[Path] = (),
+        capacity_bytes: int = CAPACITY_BYTES,
+    ) -> None:
+        """`directories` are there already, and stay whatever happens."""
+        self._disk = SimDisk(clock)
+        self._capacity_bytes = capacity_bytes
+        self._process = -1
+        for path in directories:
+            self.make_directory(path)
+        self._disk.settle()
+
+    def mounted(self) -> SimFiles:
+        """The same files for the process that begins now: once it has died they are no use to it.
+
+        So what a dead process still does, closing its coroutines, harms nobody.
+        """
+        made = SimFiles(self._disk.clock, capacity_bytes=self._capacity_bytes)
+        made._disk = self._disk
+        made._process = self._disk.process
+        return made
+
+    # --- what happens to the machine -------------------------------------------------------------
+
+    def process_died(self) -> None:
+        """As by `kill -9`: all that was written is there, and its locks are free."""
+        self._disk.next_process()
+
+    def power_cut(self, random: Random) -> None:
+        """What was not synced is there or is not; the process is dead as well."""
+        self._disk.lose_power(random)
+
+    def fail(self, path_prefix: Path, code: int, after_bytes: int = 0) -> None:
+        """Refuse changes at or below a path, once so many more bytes have been written there.
+
+        With ENOSPC the disk is full: it takes no bytes and no new names. With EIO, or any other,
+        it is broken: nothing changes any more, and a sync fails. What can be read stays readable.
+        """
+        self._disk.fail(path_prefix, code, after_bytes)
+
+    def heal(self, path_prefix: Path) -> None:
+        """Undo each `fail` of this path."""
+        self._disk.heal(path_prefix)
+
+    # --- the seam --------------------------------------------------------------------------------
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        return SimFile(self._at(path), path, self._disk.file(path, create=create))
+
+    def read(self, path: Path) -> bytes:
+        inode = self._at(path).find(path)
+        if isinstance(inode, DirectoryInode):
+            raise os_error(errno.EISDIR, path)
+        return bytes(inode.data)
+
+    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
+        disk = self._at(path)
+        inode = disk.file(path, create=True)
+        disk.truncate(path, inode, 0)
+        if data:
+            disk.write(path, inode, 0, data)
+        if sync:
+            disk.sync(path, inode)
+
+    def replace(self, source: Path, target: Path) -> None:
+        disk = self._at(source)
+        source_directory, source_name = disk.place(source)
+        target_directory, target_name = disk.place(target)
+        moved = source_directory.names.get(source_name)
+        if moved is None:
+            raise os_error(errno.ENOENT, source)
+        replaced = target_directory.names.get(target_name)
+        if isinstance(moved, DirectoryInode) and _holds(moved, target_directory):
+            raise os_error(errno.EINVAL, source)
+        if isinstance(replaced, DirectoryInode) and _holds(replaced, source_directory):
+            raise os_error(errno.ENOTEMPTY, target)
+        if moved is replaced:
+            return
+        _check_replaceable(moved, replaced, target)
+        disk.check_health(source)
+        disk.check_health(target)
+        disk.change((source_directory, source_name, None), (target_directory, target_name, moved))
+
+    def remove(self, path: Path) -> None:
+        disk = self._at(path)
+        try:
+            inode = disk.find(path)
+        except FileNotFoundError:
+            return
+        if isinstance(inode, DirectoryInode):
+            raise os_error(errno.EISDIR, path)
+        disk.check_health(path)
+        directory, name = disk.place(path)
+        disk.change((directory, name, None))
+
+    def make_directory(self, path: Path) -> None:
+        disk = self._at(path)
+        try:
+            found = disk.find(path)
+        except FileNotFoundError:
+            self.make_directory(path.parent)
+            disk.check_room(path)
+            directory, name = disk.place(path)
+            disk.change((directory, name, DirectoryInode(disk.clock.now_ms())))
+        else:
+            if isinstance(found, FileInode):
+                raise os_error(errno.EEXIST, path)
+
+    def remove_directory(self, path: Path) -> None:
+        for entry in self.list(path):
+            if entry.is_directory:
+                self.remove_directory(path / entry.name)
+            else:
+                self.remove(path / entry.name)
+        self._disk.check_health(path)
+        directory, name = self._disk.place(path)
+        self._disk.change((directory, name, None))
+
+    def list(self, path: Path) -> list[Entry]:
+        names = self._at(path).directory(path).names
+        return sorted(
+            Entry(name, True, 0)
+            if isinstance(inode, DirectoryInode)
+            else Entry(name, False, len(inode.data))
+            for name, inode in names.items()
+        )
+
+    def modified_ms(self, path: Path) -> int:
+        return self._at(path).find(path).modified_ms
+
+    def space(self, path: Path) -> Space:
+        disk = self._at(path)
+        disk.find(path)
+        usable_bytes = self._capacity_bytes - disk.used_bytes(disk.root)
+        fault = disk.fault(path)
+        if fault is not None and fault.is_full:
+            usable_bytes = min(usable_bytes, fault.left_bytes)
+        return Space(self._capacity_bytes, max(usable_bytes, 0))
+
+    def sync(self, path: Path) -> None:
+        disk = self._at(path)
+        disk.sync(path, disk.find(path))
+
+    def lock(self, path: Path) -> Lock:
+        disk = self._at(path)
+        inode = disk.file(path, create=True)
+        if inode in disk.locked:
+            raise os_error(errno.EAGAIN, path)
+        disk.locked[inode] = None
+        return _SimLock(disk, inode)
+
+    def _at(self, path: Path) -> SimDisk:
+        if self._process not in (-1, self._disk.process):
+            raise os_error(errno.EIO, path)
+        return self._disk
+
+
+class SimFile:
+    """An open file of one process."""
+
+    __slots__ = ("_disk", "_holders", "_inode", "_path", "_process")
+
+    def __init__(self, disk: SimDisk, path: Path, inode: FileInode) -> None:
+        self._disk = disk
+        self._path = path
+        self._inode = inode
+        self._process = disk.process
+        self._holders = 1
+
+    def acquire(self) -> None:
+        assert self._holders > 0, "the file is closed"
+        self._holders += 1
+
+    def release(self) -> None:
+        assert self._holders > 0, "released more often than acquired"
+        self._holders -= 1
+
+    def fileno(self) -> int:
+        raise os_error(errno.ENOTSUP, self._path)
+
+    def pread(self, size: int, position: int) -> bytes:
+        return bytes(self._file().data[position : position + size])
+
+    def write(self, position: int, data: Bytes) -> None:
+        file = self._file()
+        if data:
+            self._disk.write(self._path, file, position, memoryview(data))
+
+    def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
+        self.write(position, b"".join(buffers))
+
+    def truncate(self, size: int) -> None:
+        self._disk.truncate(self._path, self._file(), size)
+
+    def size(self) -> int:
+        return len(self._file().data)
+
+    def is_cached(self, position: int, size: int) -> bool:
+        """After a power cut nothing is, until somebody has warmed it."""
+        return self._file().is_cached
+
+    def warm(self, position: int, size: int) -> None:
+        self._file().is_cached = True
+
+    def _file(self) -> FileInode:
+        if self._process != self._disk.process:
+            raise os_error(errno.EIO, self._path)
+        if self._holders == 0:
+            raise os_error(errno.EBADF, self._path)
+        return self._inode
+
+
+class _SimLock:
+    """Free again when its process has died; then its release does nothing."""
+
+    __slots__ = ("_disk", "_inode", "_process")
+
+    def __init__(self, disk: SimDisk, inode: FileInode) -> None:
+        self._disk = disk
+        self._inode = inode
+        self._process = disk.process
+
+    def release(self) -> None:
+        if self._process == self._disk.process:
+            self._disk.locked.pop(self._inode, None)
+
+
+def _holds(directory: DirectoryInode, wanted: DirectoryInode) -> bool:
+    """Whether the one is the other, or somewhere below it."""
+    return directory is wanted or any(
+        isinstance(inode, DirectoryInode) and _holds(inode, wanted)
+        for inode in directory.names.values()
+    )
+
+
+def _check_replaceable(moved: Inode, replaced: Inode | None, target: Path) -> None:
+    if replaced is None:
+        return
+    if isinstance(moved, FileInode) and isinstance(replaced, DirectoryInode):
+        raise os_error(errno.EISDIR, target)
+    if isinstance(moved, DirectoryInode):
+        if isinstance(replaced, FileInode):
+            raise os_error(errno.ENOTDIR, target)
+        if replaced.names:
+            raise os_error(errno.ENOTEMPTY, target)

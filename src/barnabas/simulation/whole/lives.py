@@ -1,0 +1,162 @@
+"""Who runs: each handle on the loop belongs to a life, the one in whose context it was made.
+
+A life is one run of a process. When it is over nothing of it runs any more, not even a `finally`:
+its tasks stay where they were, referred to, until the run is put away. While it is paused its
+handles wait, and all of them run afterwards, late, in their order. What belongs to no life is the
+world: the network, the machines' kernels, and whoever tells the story.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+CURRENT: Final[ContextVar[Life | None]] = ContextVar("barnabas simulated life", default=None)
+"""Whose context this is; None: the world's."""
+
+_CLOSINGS = 8  # a coroutine may await again in a `finally`, and again
+
+
+class LifeOver(Exception):
+    """What was waited for will never come: its process was killed."""
+
+
+class Life:
+    """One run of a process on a host, from its start to its end."""
+
+    __slots__ = (
+        "_at_end",
+        "_context",
+        "_held",
+        "_prune_at",
+        "_tasks",
+        "_waiting",
+        "host",
+        "is_over",
+        "is_paused",
+        "is_running",
+        "name",
+    )
+
+    def __init__(self, name: str, host: str = "") -> None:
+        """`host`: the machine it runs on, by its name in the network."""
+        self.name = name
+        self.host = host or name
+        self.is_running = True
+        self.is_paused = False
+        self.is_over = False
+        self._held: list[asyncio.Handle] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._prune_at = 64
+        self._waiting: dict[asyncio.Future[Any], None] = {}
+        self._at_end: list[Callable[[], object]] = []
+        self._context = Context()
+        self._context.run(CURRENT.set, self)
+
+    # ---- running in it ----
+
+    def context(self) -> Context:
+        """A context of its own, for one more thing that runs in this life."""
+        return self._context.copy()
+
+    def run(self, action: Callable[..., T], *values: Any) -> T:
+        """Do it now, as this life: the handles that it makes belong to it."""
+        return self.context().run(action, *values)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A task of this life."""
+        return asyncio.get_running_loop().create_task(work, context=self.context())
+
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Its result, for somebody outside of this life; LifeOver when there will be none."""
+        if self.is_over:
+            work.close()
+            raise LifeOver(self.name)
+        outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting[outcome] = None
+
+        def settle(task: asyncio.Task[T]) -> None:
+            if outcome.done():
+                return
+            if task.cancelled():
+                outcome.cancel()
+            elif (error := task.exception()) is not None:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(task.result())
+
+        self.start(work).add_done_callback(settle, context=copy_context())
+        try:
+            return await outcome
+        finally:
+            self._waiting.pop(outcome, None)
+
+    # ---- what befalls it ----
+
+    def kill(self) -> None:
+        """As by `kill -9`: nothing of it ever runs again."""
+        if self.is_over:
+            return
+        self.is_over = True
+        self.is_running = self.is_paused = False
+        self._held = []
+        for action in self._at_end:
+            action()
+        for outcome in self._waiting:
+            if not outcome.done():
+                outcome.set_exception(LifeOver(self.name))
+
+    def pause(self) -> None:
+        """As by SIGSTOP; the kernel goes on taking what others send."""
+        if not self.is_over:
+            self.is_paused, self.is_running = True, False
+
+    def resume(self) -> list[asyncio.Handle]:
+        """Go on; what has been held back is to be run first (`VirtualLoop.resume`)."""
+        held, self._held = self._held, []
+        if not self.is_over:
+            self.is_paused, self.is_running = False, True
+        return held
+
+    def at_end(self, action: Callable[[], object]) -> None:
+        """Do this when it is killed."""
+        self._at_end.append(action)
+
+    # ---- the loop's side ----
+
+    def hold(self, handle: asyncio.Handle) -> None:
+        """A handle whose turn came while this life did not run."""
+        if not self.is_over:
+            self._held.append(handle)
+
+    def own(self, task: asyncio.Task[Any]) -> None:
+        """Keep a task: one that is forgotten would be closed at a moment that nobody chose."""
+        self._tasks.append(task)
+        if len(self._tasks) >= self._prune_at:
+            self._tasks = [each for each in self._tasks if not each.done()]
+            self._prune_at = max(64, 2 * len(self._tasks))
+
+    def waiting_tasks(self) -> list[str]:
+        """What it waits for, for a report."""
+        return [f"{self.name}: {task.get_coro()!r}" for task in self._tasks if not task.done()]
+
+    def put_away(self) -> None:
+        """The run is over: close what is still open, in a life that cannot do anything."""
+        self.is_over = True
+        self.is_running = False
+        for task in self._tasks:
+            if task.done():
+                continue
+            work = task.get_coro()
+            for _ in range(_CLOSINGS):
+                # Whatever a `finally` says here concerns nobody: its world is gone.
+                with suppress(Exception, asyncio.CancelledError):
+                    self.run(work.close)
+                    break
+        self._tasks = []
+        self._waiting = {}

@@ -1,0 +1,345 @@
+"""The event loop: asyncio's, but time is virtual and what happens is a function of the seed alone.
+
+When nothing is ready the clock jumps to the next timer. Handles of one instant run in the order in
+which they were made. Threads there are none: what is given to one runs on the loop, a little later,
+and its outcome comes a little later again. Connections are the network's (`sockets`).
+
+A loop that turns without time passing, or in which nothing can happen any more, ends with an error
+that says what is to blame; exceptions that nobody handled are collected as findings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import heapq
+import warnings
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context
+from random import Random
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from barnabas.simulation.whole.lives import CURRENT, Life
+
+T = TypeVar("T")
+
+_SPIN_STEPS = 200_000  # a broker's busiest instant has some hundreds
+_SPIN_SAMPLE = 1000
+_FEWEST_CANCELLED = 200
+_THREAD_DELAYS_US = (30, 100, 100, 250, 800)
+_SLOW_THREAD_US = 12_000
+
+
+class LoopError(Exception):
+    """The run cannot go on: it spins, hangs, or takes longer than it may."""
+
+
+class Finding(NamedTuple):
+    """An exception that nobody handled."""
+
+    at_us: int
+    life: str
+    message: str
+    error: BaseException | None
+
+
+class Wires(Protocol):
+    """What the loop asks of the network."""
+
+    async def connect(
+        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
+
+    async def adopt(
+        self, factory: Callable[[], asyncio.BaseProtocol], sock: object
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
+
+    def add_reader(self, descriptor: int, callback: Callable[[], object]) -> None: ...
+
+    def remove_reader(self, descriptor: int) -> bool: ...
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """One run. `wires` is set by the network that is made for it."""
+
+    _ready: deque[asyncio.Handle]
+    _stopping: bool
+
+    def __init__(
+        self, seed: int, *, max_steps: int = 20_000_000, max_virtual_ms: int = 3_600_000
+    ) -> None:
+        super().__init__()
+        self.now_us = 0
+        self.steps = 0
+        self.findings: list[Finding] = []
+        self.lives: list[Life] = []
+        self.wires: Wires | None = None
+        self.world = Context()  # what runs in it belongs to nobody
+        self._own = self.life("the world")
+        self._random = Random(f"loop {seed}")
+        self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
+        self._timers_made = 0
+        self._cancelled = 0
+        self._at_once = 0
+        self._max_steps = max_steps
+        self._max_us = max_virtual_ms * 1000
+        self._is_put_away = False
+
+    # ---- a run ----
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Let `main`, which is the world's, go to its end. Raises LoopError."""
+        was_collecting = gc.isenabled()
+        gc.disable()  # it would close what is forgotten at a moment of its own choice
+        try:
+            return self.run_until_complete(main)
+        finally:
+            if was_collecting:
+                gc.enable()
+
+    def life(self, name: str, host: str = "") -> Life:
+        """A new process."""
+        life = Life(name, host)
+        self.lives.append(life)
+        return life
+
+    def resume(self, life: Life) -> None:
+        """End a pause: what should have run meanwhile runs now."""
+        self._ready.extend(life.resume())
+
+    def close(self) -> None:
+        """Put everything away, without a word from those who were still at it."""
+        if self.is_closed():
+            return
+        self._is_put_away = True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # coroutines that never began
+            for life in self.lives:
+                life.put_away()
+            self.lives = []
+            self._timers = []
+            self._ready.clear()
+            gc.collect()
+        super().close()
+
+    def _run_once(self) -> None:
+        ready = self._ready
+        if not ready:
+            self._advance()
+        count = len(ready)
+        self.steps += count
+        self._at_once += count
+        if self._at_once > _SPIN_STEPS or self.steps > self._max_steps:
+            self._give_up()
+        for _ in range(count):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            life = handle._context.get(CURRENT)  # type: ignore[attr-defined]
+            if life is None or life.is_running:
+                handle._run()
+            else:
+                life.hold(handle)
+
+    def _advance(self) -> None:
+        """Nothing is left to do now: let it be later."""
+        timers = self._timers
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
+            self._cancelled -= 1
+        if not timers:
+            waiting = [line for life in self.lives for line in life.waiting_tasks()]
+            raise LoopError("nothing can happen any more; waiting: " + "; ".join(waiting[:20]))
+        now_us = timers[0][0]
+        if now_us > self._max_us:
+            raise LoopError(f"still going on after {self._max_us // 1000} virtual ms")
+        self.now_us = now_us
+        self._at_once = 0
+        while timers and timers[0][0] <= now_us:
+            handle = heapq.heappop(timers)[2]
+            handle._scheduled = False  # type: ignore[attr-defined]
+            if handle._cancelled:
+                self._cancelled -= 1
+            else:
+                self._ready.append(handle)
+
+    def _give_up(self) -> None:
+        if self.steps > self._max_steps:
+            raise LoopError(f"more than {self._max_steps} steps, at {self.now_us / 1e6:.3f} s")
+        names: Counter[str] = Counter()
+        for _ in range(_SPIN_SAMPLE):
+            if not self._ready:
+                break
+            handle = self._ready.popleft()
+            names[_who(handle)] += 1
+            if not handle._cancelled:
+                handle._run()
+        what = "; ".join(f"{times} x {name}" for name, times in names.most_common(3))
+        raise LoopError(f"spins at {self.now_us / 1e6:.6f} s, time stands still: {what}")
+
+    # ---- asyncio's calls ----
+
+    def time(self) -> float:
+        return self.now_us / 1e6
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self.now_us / 1e6 + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        when_us = round(when * 1e6)
+        if when_us / 1e6 < when:
+            when_us += 1  # never early: whoever looks at the time then would wait again
+        return self._call_at_us(when_us, callback, args, context)
+
+    def world_at_us(
+        self, when_us: int, callback: Callable[..., object], *args: Any
+    ) -> asyncio.TimerHandle:
+        """For what no process does: it happens whoever is killed or paused."""
+        return self._call_at_us(when_us, callback, args, self.world)
+
+    def _call_at_us(
+        self,
+        when_us: int,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when_us / 1e6, callback, args, self, context)
+        if when_us <= self.now_us:
+            self._ready.append(handle)
+        else:
+            self._timers_made += 1
+            handle._scheduled = True  # type: ignore[attr-defined]
+            heapq.heappush(self._timers, (when_us, self._timers_made, handle))
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        if handle._scheduled:  # type: ignore[attr-defined]
+            self._cancelled += 1
+            if self._cancelled > _FEWEST_CANCELLED and 2 * self._cancelled > len(self._timers):
+                self._timers = [each for each in self._timers if not each[2]._cancelled]
+                heapq.heapify(self._timers)
+                self._cancelled = 0
+
+    def create_task(  # type: ignore[override]
+        self,
+        coro: Coroutine[Any, Any, T],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[T]:
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
+        life = CURRENT.get() if context is None else context.get(CURRENT)
+        (life or self._own).own(task)
+        return task
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self._is_put_away:
+            return
+        life = CURRENT.get()
+        handle = context.get("handle")
+        if handle is not None:
+            life = handle._context.get(CURRENT)
+        name = self._own.name if life is None else life.name
+        what = context.get("future") or context.get("task") or handle
+        message = f"{context.get('message')}: {what!r}"
+        self.findings.append(Finding(self.now_us, name, message, context.get("exception")))
+
+    # ---- threads ----
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: object, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        outcome: asyncio.Future[T] = self.create_future()
+        self.call_later(self._thread_delay_s(), self._in_thread, outcome, func, args)
+        return outcome
+
+    def _in_thread(
+        self, outcome: asyncio.Future[T], func: Callable[..., T], args: tuple[Any, ...]
+    ) -> None:
+        # Even if nobody waits any more: a thread that has begun cannot be called back.
+        delay_s = self._thread_delay_s()
+        try:
+            result = func(*args)
+        except Exception as error:
+            self.call_later(delay_s, _settle, outcome, None, error)
+        else:
+            self.call_later(delay_s, _settle, outcome, result, None)
+
+    def _thread_delay_s(self) -> float:
+        if self._random.random() < 0.01:
+            return self._random.randrange(_SLOW_THREAD_US) / 1e6
+        return self._random.choice(_THREAD_DELAYS_US) / 1e6
+
+    # ---- connections ----
+
+    async def create_connection(  # type: ignore[override]
+        self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        return await self._network().connect(protocol_factory, host, port)
+
+    async def connect_accepted_socket(  # type: ignore[override]
+        self, protocol_factory: Callable[[], asyncio.BaseProtocol], sock: object
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        return await self._network().adopt(protocol_factory, sock)
+
+    def add_reader(  # type: ignore[override]
+        self, fd: int, callback: Callable[[], object]
+    ) -> None:
+        self._network().add_reader(fd, callback)
+
+    def remove_reader(self, fd: Any) -> bool:
+        return self._network().remove_reader(fd)
+
+    def _network(self) -> Wires:
+        assert self.wires is not None, "no network has been made for this loop"
+        return self.wires
+
+
+def _who(handle: asyncio.Handle) -> str:
+    """The coroutine whose next step this is; else the handle."""
+    callback = handle._callback  # type: ignore[attr-defined]
+    for each in (getattr(callback, "__self__", None), *gc.get_referents(callback)):
+        if isinstance(each, asyncio.Task):
+            return str(getattr(each.get_coro(), "__qualname__", each))
+    return repr(handle)
+
+
+def _settle(outcome: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+    if outcome.done():
+        return
+    if error is None:
+        outcome.set_result(result)
+    else:
+        outcome.set_exception(error)
+
+
+async def within(limit_ms: int, work: Awaitable[T]) -> T:
+    """Its result, or TimeoutError after so much virtual time."""
+    async with asyncio.timeout(limit_ms / 1000):
+        return await work

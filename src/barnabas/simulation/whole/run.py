@@ -1,0 +1,194 @@
+"""One run of whole brokers: faults first, then quiet, in which everything has to come back.
+
+Brokers and clients are those that users run; loop, network, disks and metadata store are simulated.
+The same outcome for the same plan, on any machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import NamedTuple
+
+from barnabas.broker.server import Server
+from barnabas.cluster.store import SessionState
+from barnabas.simulation.story import words
+from barnabas.simulation.whole.brokers import Brokers, MachineRoom
+from barnabas.simulation.whole.clients import Clients
+from barnabas.simulation.whole.hearing import Hearing
+from barnabas.simulation.whole.lives import Life
+from barnabas.simulation.whole.loop import LoopError
+from barnabas.simulation.whole.plan import Plan
+from barnabas.simulation.whole.rules import RULES, Allowed
+from barnabas.simulation.whole.seams import EPOCH_MS, VirtualClock, client_seams
+from barnabas.simulation.whole.surroundings import Options
+from barnabas.simulation.whole.trouble import Trouble
+from barnabas.simulation.whole.verdict import Judged, judge
+from barnabas.simulation.whole.witness import Witness
+
+_LOOK_EVERY_S = 0.05
+_HEALED_MS = 60_000
+_AFTER_FAULTS_MS = 2_000
+_STORY_LENGTH = 80
+
+EVENTS = ("elections", "truncations", "expiries", "rebalances")
+
+
+class Outcome(NamedTuple):
+    """What came of a run; `broken` is empty if all was well."""
+
+    plan: Plan
+    broken: tuple[str, ...]
+    judged: Mapping[str, int]  # by rule
+    acknowledged: int  # records, by acks=all
+    faults: Mapping[str, int]  # by kind, those that took hold
+    events: Mapping[str, int]  # EVENTS
+    virtual_ms: int
+    steps: int
+    digest: str
+    story: str
+
+
+class _Stage:
+    """All of a run."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.room = MachineRoom.of(plan.seed)._replace(session_timeout_ms=plan.session_timeout_ms)
+        config = {
+            "replica.lag.time.max.ms": str(plan.lag_time_max_ms),
+            "log.flush.interval.messages": str(plan.flush_interval_messages),
+        }
+        self.brokers = Brokers(self.room, range(1, plan.brokers + 1), config)
+        self.life: Life = self.room.network.process("clients")
+        loop = self.room.loop
+        self.clients: Clients = self.life.run(
+            lambda: Clients(
+                self.brokers.bootstrap_servers,
+                lambda name: client_seams(loop, plan.seed, name),
+                Random(f"clients {plan.seed}"),
+                VirtualClock(loop),
+                _options(plan),
+            )
+        )
+        self.trouble = Trouble(self.room, self.brokers, plan, self.clients.history)
+        self.witness = Witness()
+        self.expiries = 0
+        self._sessions: list[object] = []
+
+    def servers(self) -> dict[int, Server]:
+        """Of those that serve."""
+        return {
+            broker_id: each.server
+            for broker_id, each in self.brokers.by_id.items()
+            if each.is_serving and each.server is not None
+        }
+
+    async def watch(self) -> None:
+        """Look at the brokers all the time."""
+        while True:
+            self.witness.look(self.servers())
+            for each in self.brokers.by_id.values():
+                session = each.session
+                if session is not None and session not in self._sessions:
+                    self._sessions.append(session)
+                    session.on_session(self._session_is)
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    def _session_is(self, state: SessionState) -> None:
+        self.expiries += state is SessionState.EXPIRED
+
+
+def run(plan: Plan, prepare: Callable[[Brokers], None] | None = None) -> Outcome:
+    """`prepare`: what a test does to the brokers before they start."""
+    stage = _Stage(plan)
+    room, history = stage.room, stage.clients.history
+    broken: list[str] = []
+    judged: Counter[str] = Counter()
+    acknowledged = 0
+    hearing = Hearing(history)
+    try:
+        with hearing:
+            if prepare is not None:
+                prepare(stage.brokers)
+            verdict = room.loop.run(_play(stage))
+        broken += verdict.broken
+        judged.update(verdict.counts)
+        acknowledged = verdict.acknowledged
+    except (LoopError, TimeoutError) as error:
+        broken.append(f"liveness: {error!r}")
+    except Exception as error:
+        # Whatever is raised here is a finding like any other, and has a story to be told.
+        broken.append("".join(traceback.format_exception(error)))
+    broken += [f"{each.life}: {each.message}: {each.error!r}" for each in room.loop.findings]
+    broken += hearing.alarms
+    steps, virtual_ms = room.loop.steps, room.loop.now_us // 1000
+    events = {
+        "elections": stage.witness.elections,
+        "truncations": sum(n for text, n in hearing.said.items() if "is cut back" in text),
+        "expiries": stage.expiries,
+        "rebalances": len({(each.group, each.generation) for each in history.owned}),
+    }
+    digest = hashlib.sha256(room.network.digest.encode())
+    for line in history.lines:
+        digest.update(words(line).encode())
+    outcome = Outcome(
+        plan, tuple(broken), {rule: judged[rule] for rule in RULES}, acknowledged,
+        dict(stage.trouble.done), events, virtual_ms, steps, digest.hexdigest(),
+        _story(stage, broken) if broken else "",
+    )  # fmt: skip
+    room.loop.close()
+    return outcome
+
+
+def _options(plan: Plan) -> Options:
+    """Few clients that seldom write: what a run costs is requests, and its worth is faults."""
+    return Options(
+        sure_writers=1,
+        transactors=1,
+        members=plan.group_members,
+        partitions=plan.partitions,
+        pause_ms=900,
+        poll_ms=500,
+        dawdle_chance=0.05,
+        max_poll_interval_ms=4_000,
+    )
+
+
+async def _play(stage: _Stage) -> Judged:
+    loop, life, clients = stage.room.loop, stage.life, stage.clients
+    watching = loop.create_task(stage.watch())
+    await stage.brokers.start()
+    await life.call(clients.prepare())
+    life.run(clients.start)
+    stage.trouble.begin()
+    await asyncio.sleep(stage.plan.faults_end_at_ms / 1000)
+    await stage.trouble.heal(_HEALED_MS)
+    await asyncio.sleep(_AFTER_FAULTS_MS / 1000)
+    clients.stop()
+    await life.call(clients.finished())
+    # A session that had expired unseen may have ended a broker meanwhile.
+    await stage.trouble.heal(_HEALED_MS)
+    judged = await life.call(judge(clients, stage.servers(), Allowed(), stage.witness))
+    watching.cancel()
+    return judged
+
+
+def _story(stage: _Stage, broken: list[str]) -> str:
+    """The plan, its faults, what is wrong, and the last lines."""
+    plan = stage.plan
+    told = [f"seed {plan.seed}: {plan.text()}", "faults:"]
+    for fault in plan.faults:
+        told.append(
+            f"  {fault.at_ms / 1000:8.3f} s  {fault.kind} {fault.first} {fault.second} "
+            f"for {fault.for_ms} ms"
+        )
+    told.append("story:")
+    lines = stage.clients.history.lines[-_STORY_LENGTH:]
+    told += [f"  {words(line._replace(at_ms=line.at_ms - EPOCH_MS))}" for line in lines]
+    told += [f"BROKEN: {each}" for each in broken]
+    return "\n".join(told)

@@ -1,0 +1,239 @@
+"""What goes wrong with whole brokers, and what operators wish: each fault undoes itself in time.
+
+Who is down is started again until it serves, as a supervisor of processes does it. Where brokers do
+not flush before they answer, a machine loses power only while all replicas are in sync, and is
+killed instead at other times: nothing is promised of two that lose it at nearly one time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections import Counter
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client import Admin
+from barnabas.client.errors import Unreachable
+from barnabas.client.partition_admin import PREFERRED
+from barnabas.errors import BarnabasError
+from barnabas.simulation.options import Fault
+from barnabas.simulation.whole.brokers import DATA, Brokers, MachineRoom, SimBroker
+from barnabas.simulation.whole.lives import LifeOver
+from barnabas.simulation.whole.seams import client_seams
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.simulation.whole.history import History
+    from barnabas.simulation.whole.plan import Plan
+
+_RETRY_MS = 300
+_BOUNCE_MS = 30
+_SLOW_US = 40_000
+_STARTED_AGAIN = ("kill", "bounce", "power", "power all", "stop")
+
+
+class Trouble:
+    """Carries out a plan. `done` counts, by kind, what took hold."""
+
+    def __init__(self, room: MachineRoom, brokers: Brokers, plan: Plan, history: History) -> None:
+        self._room = room
+        self._loop = room.loop
+        self._network = room.network
+        self._brokers = brokers
+        self._plan = plan
+        self._history = history
+        self._operator = room.network.process("operator")
+        self._supervised: dict[int, asyncio.Task[None]] = {}
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._down_until_us: dict[int, int] = {}
+        self.done: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """Its times count from now."""
+        for fault in self._plan.faults:
+            at_us = self._loop.now_us + fault.at_ms * 1000
+            self._loop.world_at_us(at_us, self._happen, fault)
+
+    async def heal(self, limit_ms: int) -> None:
+        """Return when every broker serves; what still goes on ends by itself. May time out."""
+        self._history.tell("no more faults")
+        self._down_until_us.clear()
+        async with asyncio.timeout(limit_ms / 1000):
+            while not all(each.is_serving for each in self._brokers.by_id.values()):
+                for broker_id in self._brokers.by_id:
+                    self._supervise(broker_id)
+                await asyncio.sleep(_RETRY_MS / 1000)
+
+    def _happen(self, fault: Fault) -> None:
+        kind = fault.kind
+        if kind in _STARTED_AGAIN:
+            self._end(fault)
+        elif kind in ("pause", "store cut", "expire", "store away"):
+            self._disturb_session(fault)
+        elif kind in ("disk full", "disk broken"):
+            self._spoil_disk(fault)
+        elif kind in ("preferred", "reassign"):
+            self._tell(fault, "an operator wishes")
+            self._start(self._operator.call(self._operate(fault)))
+        else:
+            self._disturb_network(fault)
+
+    def _tell(self, fault: Fault, what: str) -> None:
+        self.done[fault.kind] += 1
+        self._history.tell("{}: {} ({} ms)", what, fault.kind, fault.for_ms)
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
+        self._tasks.append(self._loop.create_task(work, context=self._loop.world))
+
+    def _later(self, after_ms: int, action: Any, *values: Any) -> None:
+        self._loop.world_at_us(self._loop.now_us + 1000 * after_ms, action, *values)
+
+    # ---- processes ----
+
+    def _end(self, fault: Fault) -> None:
+        kind = fault.kind
+        victims = [self._brokers[fault.first]]
+        if kind == "power all":
+            victims = list(self._brokers.by_id.values())
+        is_flushed = self._plan.flush_interval_messages == 1
+        loses_power = kind.startswith("power") and (
+            is_flushed or (len(victims) == 1 and self._are_all_in_sync())
+        )
+        for number, broker in enumerate(victims):
+            if not broker.is_running:
+                continue
+            self._tell(fault, f"broker {broker.broker_id}")
+            after_ms = _BOUNCE_MS if kind == "bounce" else fault.for_ms + 200 * number
+            self._down_until_us[broker.broker_id] = self._loop.now_us + 1000 * after_ms
+            if kind == "stop" and broker.is_serving:
+                self._start(self._stop(broker))
+                continue
+            if loses_power:
+                broker.power_cut()
+            else:
+                broker.kill()
+            self._supervise(broker.broker_id)
+
+    def _are_all_in_sync(self) -> bool:
+        partitions = []
+        for broker in self._brokers.by_id.values():
+            if not broker.is_serving or broker.server is None:
+                return False
+            partitions += [replica.partition for replica in broker.server.node.replicas]
+        epochs: dict[TopicPartition, int] = {}
+        for each in partitions:
+            epochs[each.topic_partition] = max(
+                each.leader_epoch, epochs.get(each.topic_partition, 0)
+            )
+        led = [each for each in partitions if each.is_leader]
+        return (
+            all(each.leader_epoch == epochs[each.topic_partition] for each in partitions)
+            and {each.topic_partition for each in led} == epochs.keys()
+            and all(sorted(each.isr) == sorted(each.replicas) for each in led)
+        )
+
+    async def _stop(self, broker: SimBroker) -> None:
+        try:
+            await broker.stop()
+        except LifeOver:
+            self._history.tell("broker {} was killed while it stopped", broker.broker_id)
+        self._supervise(broker.broker_id)
+
+    def _supervise(self, broker_id: int) -> None:
+        """See to it that it runs again, once its time has come."""
+        task = self._supervised.get(broker_id)
+        if (task is None or task.done()) and not self._brokers[broker_id].is_running:
+            self._supervised[broker_id] = self._loop.create_task(
+                self._bring_up(self._brokers[broker_id]), context=self._loop.world
+            )
+
+    async def _bring_up(self, broker: SimBroker) -> None:
+        while not broker.is_running:
+            until_us = self._down_until_us.get(broker.broker_id, 0)
+            if self._loop.now_us < until_us:
+                await asyncio.sleep((until_us - self._loop.now_us) / 1e6)
+                continue
+            try:
+                await broker.start()
+            except (LifeOver, BarnabasError, OSError) as error:
+                self._history.tell("broker {} does not start: {}", broker.broker_id, error)
+                await asyncio.sleep(_RETRY_MS / 1000)
+            else:
+                self._history.tell("broker {} serves", broker.broker_id)
+
+    # ---- network ----
+
+    def _disturb_network(self, fault: Fault) -> None:
+        network, host = self._network, self._brokers[fault.first].host
+        self._tell(fault, host)
+        if fault.kind == "reset":
+            network.reset(host)
+            return
+        if fault.kind == "slow":
+            network.slow(host, _SLOW_US)
+            self._later(fault.for_ms, network.slow, host, 0)
+            return
+        others = [each.host for each in self._brokers.by_id.values() if each.host != host]
+        ways = [(host, self._brokers[fault.second].host)]
+        if fault.kind == "isolate":
+            ways = [(host, other) for other in others] + [(other, host) for other in others]
+        elif fault.kind == "cut clients":
+            ways = [(host, "clients"), ("clients", host)]
+        for way in ways:
+            network.cut(*way)
+            self._later(fault.for_ms, network.mend, *way)
+
+    # ---- the metadata store ----
+
+    def _disturb_session(self, fault: Fault) -> None:
+        store, broker = self._room.store, self._brokers[fault.first]
+        if fault.kind == "store away":
+            self._tell(fault, "the metadata store")
+            store.stop()
+            self._later(fault.for_ms, store.start)
+            return
+        if not broker.is_running or broker.session is None:
+            return
+        self._tell(fault, broker.host)
+        if fault.kind == "pause":
+            broker.pause(fault.for_ms)
+        elif fault.kind == "expire":
+            store.expire(broker.session.session_id)
+        else:
+            broker.session.cut()
+            self._later(fault.for_ms, broker.session.mend)
+
+    # ---- disks ----
+
+    def _spoil_disk(self, fault: Fault) -> None:
+        broker = self._brokers[fault.first]
+        self._tell(fault, broker.host)
+        code = errno.ENOSPC if fault.kind == "disk full" else errno.EIO
+        broker.files.fail(DATA, code, fault.for_ms)  # at once, or after some more bytes
+        self._later(fault.for_ms, self._repair, broker)
+
+    def _repair(self, broker: SimBroker) -> None:
+        """What a broker has given up it takes again at its next start."""
+        broker.files.heal(DATA)
+        if broker.is_running:
+            broker.kill()
+        self._supervise(broker.broker_id)
+
+    # ---- operators ----
+
+    async def _operate(self, fault: Fault) -> None:
+        seams = client_seams(self._loop, fault.at_ms, "operator")
+        try:
+            async with Admin(
+                self._brokers.bootstrap_servers, seams=seams, request_timeout_ms=2000
+            ) as admin:
+                if fault.kind == "preferred":
+                    await admin.elect_leaders(PREFERRED)
+                    return
+                name = TopicPartition("sure", fault.for_ms % self._plan.partitions)
+                others = [each for each in self._brokers.by_id if each != fault.first]
+                replicas = [fault.first, *others[fault.at_ms % 2 :]][:3]
+                await admin.alter_partition_reassignments({name: replicas})
+        except (Unreachable, BarnabasError) as error:
+            self._history.tell("the operator hears: {}", error)

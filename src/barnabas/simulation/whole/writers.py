@@ -1,0 +1,135 @@
+"""Producers without transactions: acks=all and idempotent, acks=1, acks=0.
+
+Each writes a record of its own to a partition that it draws, several at once, and notes what became
+of each. Now and then it closes its producer and goes on with another one, under another name.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+from barnabas.client import Producer
+from barnabas.client.delivery import Delivery
+from barnabas.client.errors import Unreachable
+from barnabas.errors import (
+    BarnabasError,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    MessageTooLarge,
+    NotEnoughReplicas,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+)
+from barnabas.simulation.whole.history import History, Writing
+from barnabas.simulation.whole.surroundings import ACKS, Surroundings
+
+_REFUSALS = (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    MessageTooLarge,
+    NotEnoughReplicas,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+)
+"""Of these a broker says so before it appends. NotLeaderOrFollower is none of them: whoever waits
+for acks=all is told that, too."""
+
+_MOST_WAITING = 40
+_FLUSH_CHANCE = 0.15
+_LARGE_CHANCE = 0.1
+
+
+def settled(history: History, writing: Writing, delivery: Delivery) -> None:
+    """Note what became of a record."""
+    error, attempts = delivery.exception(), delivery.batch.attempts
+    if error is None:
+        history.acknowledged(writing, delivery.result().offset)
+    elif attempts == 0 or (attempts == 1 and isinstance(error, _REFUSALS)):
+        history.failed(writing, error)
+    else:
+        history.in_doubt(writing, error)
+
+
+class Writer:
+    """Writes to one topic, until all are asked to stop."""
+
+    def __init__(
+        self, around: Surroundings, name: str, topic: str, random: Random, *, is_large: bool = False
+    ) -> None:
+        self.name = name
+        self._around = around
+        self._seams = around.seams(name)
+        self._topic = topic
+        self._random = random
+        self._is_large = is_large
+        self._lives = 0
+        self._waiting = 0
+
+    async def run(self) -> None:
+        while not self._around.is_stopping:
+            await self._live()
+
+    async def _live(self) -> None:
+        """One producer's time."""
+        options, random = self._around.options, self._random
+        self._lives += 1
+        producer = Producer(
+            self._around.servers,
+            seams=self._seams,
+            acks=ACKS[self._topic],
+            batch_size=options.max_message_bytes // 2,
+            delivery_timeout_ms=options.delivery_timeout_ms,
+            max_block_ms=options.max_block_ms,
+            linger_ms=random.choice((0, 0, 5, 20)),
+            compression_type=random.choice(("none", "none", "lz4")),
+            **self._around.common(),
+        )
+        try:
+            await producer.start()
+        except Unreachable:
+            await self._around.rest(random, 1_000)
+            return
+        try:
+            number = 0
+            for _ in range(random.randint(20, 200)):
+                if self._around.is_stopping:
+                    break
+                number = await self._round(producer, number)
+        finally:
+            await producer.close()
+
+    async def _round(self, producer: Producer, number: int) -> int:
+        """A few records at once; the number of the last one."""
+        options, random = self._around.options, self._random
+        for _ in range(random.randint(1, options.most_per_round)):
+            number += 1
+            await self._write(producer, number)
+        if self._waiting > _MOST_WAITING or random.random() < _FLUSH_CHANCE:
+            await producer.flush()
+        await self._around.rest(random, options.pause_ms)
+        return number
+
+    async def _write(self, producer: Producer, number: int) -> None:
+        options, random, history = self._around.options, self._random, self._around.history
+        name = random.choice(self._around.partitions(self._topic))
+        writer = f"{self.name}.{self._lives}"
+        writing = Writing(writer, 0, number, name, ACKS[self._topic])
+        size_bytes = random.randint(20, options.size_bytes)
+        if self._is_large and random.random() < _LARGE_CHANCE:
+            size_bytes = options.large_bytes
+        value = history.writes(writing, size_bytes)
+        if size_bytes == options.large_bytes:
+            # Not even compression makes it smaller than what the topic takes.
+            value = writing.id + b"|" + random.randbytes(size_bytes)
+        try:
+            delivery = await producer.send(name.topic, value, partition=name.partition)
+        except BarnabasError as error:
+            history.failed(writing, error)  # it was not even accepted
+            return
+        self._waiting += 1
+        delivery.add_done_callback(partial(self._settled, writing))
+
+    def _settled(self, writing: Writing, delivery: Delivery) -> None:
+        self._waiting -= 1
+        settled(self._around.history, writing, delivery)

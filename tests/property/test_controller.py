@@ -39,6 +39,7 @@ CONFIGS = {
     "safe": {"min.insync.replicas": "2"},
     "loose": {"min.insync.replicas": "2", "unclean.leader.election.enable": "true"},
 }
+_EPOCH_OF_NOBODY = 99  # first registrations are in lower ones, later ones in higher ones
 _ADDRESS = (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),)
 _BASE = ("/controller_epoch", "/brokers", "/brokers/topics", "/config", "/config/topics")
 
@@ -53,6 +54,7 @@ events = st.one_of(
     st.tuples(st.just("come"), broker_ids, st.booleans()),
     st.tuples(st.just("shut_down"), broker_ids),
     st.tuples(st.just("lose_directory"), broker_ids, names),
+    st.tuples(st.just("told_late"), broker_ids, names),
     st.tuples(st.just("propose"), names, st.sets(broker_ids)),
     st.tuples(st.just("propose"), names, st.just(set(BROKERS))),
     st.tuples(st.just("reassign"), names, st.none() | replicas),
@@ -142,6 +144,10 @@ class World:
             return None
         self.lost.add((name, broker_id, self.live[broker_id].epoch))
         return self.controller.replicas_offline(broker_id, [name])
+
+    def told_late(self, broker_id: int, name: TopicPartition) -> Decision:
+        """It had lost a directory in a life that is over, whether it has another one or not."""
+        return self.controller.replicas_offline(broker_id, [name], _EPOCH_OF_NOBODY)
 
     def propose(self, name: TopicPartition, wanted: set[int]) -> Decision | None:
         """As a leader does that has heard everything: of its live replicas, itself always."""
@@ -281,6 +287,9 @@ class World:
     ) -> None:
         assert len(set(partition.replicas)) == len(partition.replicas) > 0, name
         assert set(partition.adding) | set(partition.removing) <= set(partition.replicas)
+        for each in partition.offline_replicas:
+            assert each in self.live, (name, partition)
+            assert (name, each, self.live[each].epoch) in self.lost, (name, partition)
         if partition.partition_epoch == NEVER_LED:
             assert self.live.keys().isdisjoint(partition.replicas) or self._unelectable(partition)
             return

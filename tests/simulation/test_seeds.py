@@ -32,6 +32,12 @@ def test_seeds_hold_and_prove_something() -> None:
     assert median(outcome.faults for outcome in outcomes) >= 5
 
 
+@pytest.mark.parametrize("seed", [2183, 2802, 3350])
+def test_what_every_disk_has_lost_is_nobody_s_fault(seed: int) -> None:
+    """A marker at the end of a partition; what leaders before and after the loss count late."""
+    _hold(range(seed, seed + 1))
+
+
 @pytest.mark.slow
 def test_many_seeds_hold() -> None:
     _hold(BULK)

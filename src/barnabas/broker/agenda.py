@@ -54,8 +54,8 @@ class Agenda:
         self.touched: dict[str, None] = {}
         """Topics whose node has changed."""
         self.reconfigured: dict[str, None] = {}
-        self.lost: dict[int, dict[TopicPartition, None]] = {}
-        """By broker, what it has lost with a log directory."""
+        self.lost: dict[tuple[int, int], dict[TopicPartition, None]] = {}
+        """By broker and registration (-1: whichever), what it has lost with a log directory."""
         self.ends: list[Said] = []
         self.questions: list[Question] = []
         self.is_set_anew = False
@@ -79,9 +79,9 @@ class Agenda:
         self.reconfigured[topic] = None
         self.wake()
 
-    def lose(self, broker_id: int, names: Iterable[TopicPartition]) -> None:
+    def lose(self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = -1) -> None:
         """A live broker has lost these with a log directory."""
-        self.lost.setdefault(broker_id, {}).update(dict.fromkeys(names))
+        self.lost.setdefault((broker_id, broker_epoch), {}).update(dict.fromkeys(names))
         self.wake()
 
     def hear_of_ends(self, said: Said) -> None:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 
 from barnabas.cluster.image import ClusterImage, TopicImage
-from barnabas.errors import NONE
+from barnabas.errors import NONE, KafkaStorageError
 from barnabas.types import TopicPartition
 
 
@@ -21,7 +21,8 @@ class Deletions:
     __slots__ = ("_closed", "_left", "_waiting")
 
     def __init__(self) -> None:
-        self._left: dict[str, set[tuple[int, int]]] = {}  # (partition, broker) by topic
+        # (partition, broker) by topic, and whether the broker has said that it cannot reach it
+        self._left: dict[str, dict[tuple[int, int], bool]] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._closed: Exception | None = None
 
@@ -35,7 +36,7 @@ class Deletions:
         """From now on its replicas are to go; None: there is only the wish."""
         partitions = {} if topic is None else topic.partitions
         self._left[name] = {
-            (number, broker_id)
+            (number, broker_id): False
             for number, partition in partitions.items()
             for broker_id in partition.replicas
         }
@@ -45,9 +46,13 @@ class Deletions:
     ) -> None:
         """A broker was told to delete these replicas; an error code for each."""
         for name, code in codes.items():
-            left = self._left.get(name.topic)
-            if left is not None and code == NONE and not _is_offline(image, name, broker_id):
-                left.discard((name.partition, broker_id))
+            left, replica = self._left.get(name.topic), (name.partition, broker_id)
+            if left is None or replica not in left:
+                continue
+            if code == KafkaStorageError.code:
+                left[replica] = True
+            elif code == NONE and not _is_offline(image, name, broker_id):
+                del left[replica]
 
     def without_replicas(self) -> list[str]:
         """The topics of which no replica is left: their nodes may go."""
@@ -64,9 +69,10 @@ class Deletions:
     def is_held_up(self, name: str, image: ClusterImage) -> bool:
         """Whether it waits for a broker or a log directory that is not there at the moment."""
         return any(
-            broker_id not in image.brokers
+            is_out_of_reach
+            or broker_id not in image.brokers
             or _is_offline(image, TopicPartition(name, number), broker_id)
-            for number, broker_id in self._left.get(name, ())
+            for (number, broker_id), is_out_of_reach in self._left.get(name, {}).items()
         )
 
     async def gone(self, name: str) -> None:

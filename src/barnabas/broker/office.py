@@ -237,8 +237,11 @@ class Office:
                 for name, code in codes.items()
                 if code == KafkaStorageError.code and not self._knows_lost(broker_id, name)
             ]
-            if lost:
-                self.agenda.lose(broker_id, lost)
+            broker = self.image.brokers.get(broker_id)
+            if lost and broker is not None:
+                # The channel is that of the registration in the image; in the round that takes it
+                # up the broker may be gone, or back with its disk.
+                self.agenda.lose(broker_id, lost, broker.epoch)
         elif isinstance(request, StopReplica) and request.delete:
             self._deletions.answered(broker_id, codes, self.image)
             if self._deletions.without_replicas():
@@ -358,9 +361,14 @@ class Office:
     async def _take_up_troubles(self) -> None:
         """Replicas that are lost, and ends of logs that had to be asked for."""
         lost, self.agenda.lost = self.agenda.lost, {}
-        for broker_id, names in lost.items():
+        for (broker_id, broker_epoch), names in lost.items():
             await self._carry_out(
-                partial(Controller.replicas_offline, broker_id=broker_id, names=names)
+                partial(
+                    Controller.replicas_offline,
+                    broker_id=broker_id,
+                    names=names,
+                    broker_epoch=broker_epoch,
+                )
             )
         ends, self.agenda.ends = self.agenda.ends, []
         for said in ends:

@@ -62,6 +62,7 @@ class Replicas:
         "_config",
         "_dirty",
         "_foreign",
+        "_has_unread",
         "_live",
         "_offline",
         "_overrides",
@@ -92,6 +93,8 @@ class Replicas:
         self._overrides: dict[str, Mapping[str, str]] = {}  # of the topics hosted here
         self._offline: set[TopicPartition] = set()
         self._foreign: set[TopicPartition] = set()  # on disk as another topic's of that name
+        # Nobody knows what lies in a directory that has failed before it was read.
+        self._has_unread = bool(store.failed_directories)
         self._dirty: list[Replica] = []
         self._replicated: dict[Replica, None] = {}  # what is led here and followed elsewhere
         self.preparing: set[str] = set()
@@ -217,8 +220,17 @@ class Replicas:
             self.on_leading(replica)
 
     def apply_stop_replica(self, request: StopReplica) -> dict[TopicPartition, int]:
-        """Stop hosting the partitions, and delete their data if so told; an error code for each."""
+        """Stop hosting the partitions, and delete their data if so told; an error code for each.
+
+        What lies in a log directory that is out of reach stays as it is, which is said: it would
+        come back with the disk.
+        """
+        codes = {}
         for topic_partition in request.partitions:
+            if self._is_out_of_reach(topic_partition, request.delete):
+                codes[topic_partition] = KafkaStorageError.code
+                continue
+            codes[topic_partition] = 0
             replica = self._replicas.pop(topic_partition, None)
             self._offline.discard(topic_partition)
             if replica is not None:
@@ -226,10 +238,27 @@ class Replicas:
             if topic_partition in self._foreign:
                 self._foreign.discard(topic_partition)
             elif request.delete and topic_partition in self._store.logs:
-                self._store.delete(topic_partition)
-            if request.delete:
+                codes[topic_partition] = self._delete(topic_partition)
+            if request.delete and not codes[topic_partition]:
                 self.placed(topic_partition)
-        return dict.fromkeys(request.partitions, 0)
+        return codes
+
+    def _delete(self, name: TopicPartition) -> int:
+        """An error code; where the disk refuses, the directory has failed with the log in it."""
+        directory = self._store.directory_of(name)
+        try:
+            self._store.delete(name)
+        except OSError as error:
+            self._offline.add(name)
+            self.directory_failed(directory, error)
+            return KafkaStorageError.code
+        return 0
+
+    def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
+        """Whether a replica that is to be stopped lies, or may lie, where nobody can reach it."""
+        if name in self._foreign or name in self._store.logs:
+            return False
+        return name in self._offline or (delete and self._has_unread)
 
     def placed(self, *names: TopicPartition) -> None:
         """Somebody leads these, in the knowledge of how this broker began; or they are gone."""

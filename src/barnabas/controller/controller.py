@@ -165,13 +165,20 @@ class Controller:
         deletion.stop_replicas(draft, leaving, come)
         return draft.decision(newcomers=come)
 
-    def replicas_offline(self, broker_id: int, names: Iterable[TopicPartition]) -> Decision:
+    def replicas_offline(
+        self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = _NOT_SAID
+    ) -> Decision:
         """A live broker has lost these replicas with a log directory.
 
         It leads them no longer; another member of the ISR does, or nobody until they are back. The
-        broker itself is told nothing of its role: what it has lost, it knows.
+        broker itself is told nothing of its role: what it has lost, it knows. What was lost in a
+        registration that is over counts no more: with the next one the disk may be back, and if it
+        is not the broker says so anew.
         """
         draft = self._draft()
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker_epoch not in (_NOT_SAID, broker.epoch):
+            return draft.nothing()
         failure.replicas_offline(draft, broker_id, names)
         return draft.decision(silent=(broker_id,)) if draft.has_changed else draft.nothing()
 

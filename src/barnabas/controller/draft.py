@@ -108,6 +108,11 @@ class Draft:
         deleting = self._office.deleting
         return (topic for topic in self.image.topics.values() if topic.name not in deleting)
 
+    def topics_to_go(self) -> Iterator[TopicImage]:
+        """Those that the image keeps without leaders, for as long as their names are taken."""
+        deleting = self._office.deleting
+        return (topic for topic in self.image.topics.values() if topic.name in deleting)
+
     def get(self, name: TopicPartition) -> PartitionImage | None:
         """A partition as it is by now, of a topic that is to stay."""
         topic = self.topic(name.topic)
@@ -242,11 +247,13 @@ class Draft:
 
         Whoever leads is told before everybody else, so that it knows it before clients ask. The
         others know before that where brokers are that they shall follow; and a newcomer of all
-        topics, since what it has not heard of is unknown to its clients.
+        topics, since what it has not heard of is unknown to its clients. Of topics that are to go
+        nobody is told.
         """
-        topics = self._topics()
+        changed, deleting = self._topics(), self._office.deleting
+        image = self.image.apply(self._update(changed))
+        topics = [topic for topic in changed if topic.name not in deleting]
         update = self._update(topics)
-        image = self.image.apply(update)
         known = [broker_id for broker_id in self.brokers if broker_id not in newcomers]
         requests: list[Send] = []
         if newcomers:
@@ -254,7 +261,7 @@ class Draft:
         hearing = [broker_id for broker_id in known if broker_id not in silent]
         hosted = roles(self._changed, self._told, self._new, hearing)
         if newcomers:
-            staying = [t for t in image.topics.values() if t.name not in self._office.deleting]
+            staying = [topic for topic in image.topics.values() if topic.name not in deleting]
             requests += to_all(sorted(newcomers), self._update(staying))
             hosted.update(all_roles(staying, self._new, newcomers))
         for broker_id in self.brokers:

@@ -24,7 +24,8 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int]) -> None:
     touched = gone | come
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
-            if touched.isdisjoint(partition.replicas):
+            # What is known of directories outlasts a move to other brokers, and ends as all does.
+            if touched.isdisjoint((*partition.replicas, *partition.offline_replicas)):
                 continue
             name = TopicPartition(topic.name, number)
             if gone:
@@ -33,6 +34,10 @@ def brokers_changed(draft: Draft, gone: Set[int], come: Set[int]) -> None:
                 draft.lead(name)  # by who has come, or uncleanly, if that is allowed
             if partition.adding or partition.removing:
                 reassignment.complete(draft, name)
+    for topic in draft.topics_to_go():
+        # Their replicas are deleted when the broker is back, with its directories.
+        for number, partition in topic.partitions.items():
+            _reach_again(draft, TopicPartition(topic.name, number), partition, gone)
 
 
 def take_office(draft: Draft, name: TopicPartition, doubtful: Set[int]) -> None:
@@ -76,10 +81,7 @@ def _fail(
     staying: Set[int],
 ) -> PartitionImage:
     """The partition when these brokers are gone, and who stays leads it."""
-    if partition.offline_replicas and not gone.isdisjoint(partition.offline_replicas):
-        offline = tuple([each for each in partition.offline_replicas if each not in gone])
-        partition = partition._replace(offline_replicas=offline)
-        draft.put(name, partition)
+    partition = _reach_again(draft, name, partition, gone)
     if partition.leader in gone:
         elected = elect(partition, staying, draft.epoch)
         if elected is not None:
@@ -93,4 +95,16 @@ def _fail(
     for replica in leader_last(partition, leaving):
         partition = without(partition, replica, draft.epoch)
         draft.change(name, partition)
+    return partition
+
+
+def _reach_again(
+    draft: Draft, name: TopicPartition, partition: PartitionImage, gone: Set[int]
+) -> PartitionImage:
+    """The partition without what was known of log directories in lives that are over."""
+    if gone.isdisjoint(partition.offline_replicas):
+        return partition
+    offline = tuple([each for each in partition.offline_replicas if each not in gone])
+    partition = partition._replace(offline_replicas=offline)
+    draft.put(name, partition)
     return partition

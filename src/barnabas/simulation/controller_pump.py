@@ -82,7 +82,7 @@ class ControllerPump:
         }
         self._due: dict[str, None] = {}  # of those paths, what has changed
         self._touched: dict[str, None] = {}  # topics whose node has changed
-        self._lost: list[tuple[int, Sequence[TopicPartition]]] = []
+        self._lost: list[tuple[int, Sequence[TopicPartition], int]] = []
         self._deletions = Deletions()
         self._topics: TopicNodes | None = None
         self._works: deque[_Work] = deque()
@@ -203,8 +203,7 @@ class ControllerPump:
         if self._touched:
             await self._take_up_touched_topics(controller)
         elif self._lost:
-            broker_id, names = self._lost.pop(0)
-            await self._carry_out(controller.replicas_offline(broker_id, names))
+            await self._carry_out(controller.replicas_offline(*self._lost.pop(0)))
         elif self._deletions.without_replicas():
             await self._finish_deletions(controller)
         elif self._works:
@@ -234,7 +233,7 @@ class ControllerPump:
 
     async def _take_up_log_dir_events(self, controller: Controller) -> None:
         for broker_id in await log_dir_events.take(self._broker.session, self.epoch_version):
-            if broker_id in controller.image.brokers:
+            if self.controller is controller and broker_id in controller.image.brokers:
                 asked = log_dir_events.everything_hosted(controller.image, broker_id)
                 self._channels.send(*asked)
 
@@ -262,16 +261,16 @@ class ControllerPump:
             return
         if isinstance(request, LeaderAndIsr):
             lost = [name for name, code in codes.items() if code == KafkaStorageError.code]
-            if lost:
-                self.lose(broker_id, lost)
+            broker = controller.image.brokers.get(broker_id)
+            if lost and broker is not None:
+                self.lose(broker_id, lost, broker.epoch)
         elif isinstance(request, StopReplica) and request.delete:
-            # Who cannot reach a replica says so; what the image knows may be of its last life.
-            self._deletions.answered(broker_id, codes, ClusterImage.empty())
+            self._deletions.answered(broker_id, codes, controller.image)
             self._woken()
 
-    def lose(self, broker_id: int, names: Sequence[TopicPartition]) -> None:
+    def lose(self, broker_id: int, names: Sequence[TopicPartition], broker_epoch: int = -1) -> None:
         """A live broker has lost these replicas with its log directory."""
-        self._lost.append((broker_id, names))
+        self._lost.append((broker_id, names, broker_epoch))
         self._woken()
 
     async def _do(self, work: _Work, controller: Controller) -> None:

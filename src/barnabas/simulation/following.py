@@ -102,10 +102,12 @@ class Fetchers:
     def _carry_out(self, hosted: Hosted, step: Truncate | StartAt | Wait | Ignore | object) -> None:
         if isinstance(step, Truncate):
             gone = hosted.log.truncate(step.offset)
+            _moved_back(hosted)
             self._broker.cluster.checks.truncated(hosted, step.offset, gone)
         elif isinstance(step, StartAt):
             gone = hosted.log.truncate(hosted.log.base)
             hosted.log.start_at(step.offset)
+            _moved_back(hosted)
             hosted.partition.log_start_offset = step.offset
             self._broker.cluster.checks.started_at(hosted, step.offset)
         elif isinstance(step, Wait):
@@ -123,3 +125,10 @@ class Fetchers:
         if got.log_start_offset > log.log_start_offset:
             log.raise_start(min(got.log_start_offset, log.log_end_offset))
             hosted.partition.log_start_offset = log.log_start_offset
+
+
+def _moved_back(hosted: Hosted) -> None:
+    """After the next crash what is written here instead would pass for committed."""
+    checkpointed = hosted.broker.disk.high_watermarks
+    end_offset = hosted.log.log_end_offset
+    checkpointed[hosted.name] = min(checkpointed.get(hosted.name, 0), end_offset)

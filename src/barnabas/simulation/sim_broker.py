@@ -322,15 +322,17 @@ class SimBroker:
 
     def stop_replica(self, name: TopicPartition, delete: bool) -> int:
         """Host it no longer; an error code."""
-        if self.disk.has_failed and delete:
-            return KafkaStorageError.code  # it is there still, and will be when the disk is back
+        is_there = name in self.disk.logs and not self.disk.has_failed
+        if name in self.offline and name not in self.foreign and not is_there:
+            return KafkaStorageError.code  # it will be there when the disk is back
         hosted = self.hosted.pop(name, None)
         self.offline.discard(name)
         if hosted is not None:
             self._gone(hosted)
         if name in self.foreign:
             self.foreign.discard(name)
-        elif delete and self.disk.logs.pop(name, None) is not None:
+        elif delete and is_there:
+            del self.disk.logs[name]
             self.disk.high_watermarks.pop(name, None)
         if delete:
             self._told(name)

@@ -122,7 +122,10 @@ class TransactionChecks:
 
     def read(self, name: TopicPartition, entries: Sequence[Entry]) -> None:
         """A reader of committed records was given these."""
-        suspended = self.is_suspended
+        history = self._cluster.checks.history(name)
+        # Where a partition has lost what was acknowledged, that may have been a marker: what is
+        # left of its transaction is ended by its producer's next one.
+        suspended = self.is_suspended or history.resets or history.is_forked
         for entry in entries:
             tried = self._by_value.get(entry.value)
             if tried is not None and not suspended:

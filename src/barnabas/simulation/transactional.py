@@ -1,9 +1,9 @@
 """Transactional producers, some of which share an id: each fences the other when it begins.
 
-As Kafka's client, one that does not know what became of a record aborts and takes its next epoch,
-so that what arrives late belongs to nobody. Beyond it, one takes its next epoch as well when it had
-to ask more than once for a transaction's end: transactions of the first kind have one epoch, so an
-EndTxn that arrives late would end the next one.
+As our client, one that does not know what became of a record aborts and takes its next epoch, so
+that what arrives late belongs to nobody; and as well when it had to ask the coordinator more than
+once: transactions of the first kind have one epoch, so an EndTxn that arrives late would end the
+next one.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ class TransactionalProducer(Client):
             producer_epoch=self._owner.producer_epoch,
             topics=[topic],
         )
-        answer, _ = await self._ask(request)
+        answer, tries = await self._ask(request)
+        self._is_in_doubt = self._is_in_doubt or tries > 1
         if not isinstance(answer, AddPartitionsToTxnResult):
             return False
         return not _code(answer)

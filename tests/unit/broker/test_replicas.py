@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from barnabas import Broker
 from barnabas.broker.replica import Replica
-from barnabas.cluster.control import IsrAnswer, StopReplica
-from barnabas.errors import InvalidUpdateVersion, UnknownTopicOrPartition
+from barnabas.broker.replicas import Replicas
+from barnabas.clock import SystemClock
+from barnabas.cluster.control import IsrAnswer, LeaderAndIsr, PartitionState, StopReplica
+from barnabas.cluster.image import PartitionImage
+from barnabas.config import BrokerConfig
+from barnabas.errors import InvalidUpdateVersion, KafkaStorageError, UnknownTopicOrPartition
+from barnabas.storage.files import OsFiles
+from barnabas.storage.store import LogStore
+from barnabas.types import TopicPartition
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import topic_id_of
@@ -166,3 +176,98 @@ def test_the_registration_is_known_to_every_partition(node: Broker, shared: Shar
 
     assert inside(node, register) == (7, {0: 7})
     assert EPOCHS == {0: 100, 1: 101, 2: 102}
+
+
+# --- log directories that are out of reach -------------------------------------------------------
+
+FIRST, SECOND, THIRD = (TopicPartition("t", number) for number in range(3))
+TOPIC_ID = b"\1" * 16
+
+
+class OnDisks:
+    """Replicas in two log directories, in one life of their broker."""
+
+    def __init__(self, directories: list[Path]) -> None:
+        config = BrokerConfig({})
+        self.store = LogStore.open(
+            OsFiles(), directories, config=config.log_config({}), broker_id=0, now_ms=0
+        )
+        self.replicas = Replicas(0, self.store, config, SystemClock())
+
+    def host(self, *names: TopicPartition, is_new: bool = True, topic_id: bytes = TOPIC_ID) -> int:
+        """Lead these; the worst of the error codes."""
+        led = PartitionImage(0, 0, (0,), (0,), 0, 1)
+        states = tuple(PartitionState(name, topic_id, led, {}, is_new) for name in names)
+
+        async def tell() -> int:
+            return max(self.replicas.apply_leader_and_isr(LeaderAndIsr(1, 1, states)).values())
+
+        return asyncio.run(tell())
+
+    def stop(self, *names: TopicPartition, delete: bool = True) -> list[int]:
+        codes = self.replicas.apply_stop_replica(StopReplica(1, 1, names, delete))
+        assert codes.keys() == set(names)
+        return [codes[name] for name in names]
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> list[Path]:
+    return [tmp_path / "a", tmp_path / "b"]
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_st_10_who_is_out_of_reach_is_not_stopped(directories: list[Path], delete: bool) -> None:
+    """As Kafka's broker answers: its log would come back with the disk."""
+    disks = OnDisks(directories)
+    assert disks.host(FIRST, SECOND) == 0
+    home = disks.store.directory_of(FIRST)
+    assert home != disks.store.directory_of(SECOND)
+    disks.replicas.directory_failed(home, OSError(5, "EIO"))
+    for _ in range(2):
+        assert disks.stop(FIRST, SECOND, delete=delete) == [KafkaStorageError.code, 0]
+    assert disks.stop(FIRST) == [KafkaStorageError.code], "though it was told to stop before"
+    with pytest.raises(KafkaStorageError):
+        disks.replicas.hosted(FIRST)
+    assert disks.replicas.offline == {FIRST}
+    assert (home / "t-0").is_dir()
+
+
+def test_st_10_what_may_lie_in_a_directory_that_was_never_read_is_not_called_deleted(
+    directories: list[Path],
+) -> None:
+    before = OnDisks(directories)
+    before.host(FIRST, SECOND)
+    home = before.store.directory_of(FIRST)
+    before.store.close()
+    home.rename(home.with_name("away"))
+    home.write_bytes(b"not a directory")
+    disks = OnDisks(directories)
+    assert disks.store.failed_directories == (home,)
+    assert disks.host(SECOND, is_new=False) == 0
+    assert disks.stop(FIRST, SECOND) == [KafkaStorageError.code, 0]
+    assert disks.stop(THIRD, delete=False) == [0], "nothing is said of what is there"
+    disks.store.close()
+
+
+def test_st_10_a_disk_that_refuses_the_deletion_has_failed(directories: list[Path]) -> None:
+    disks = OnDisks(directories)
+    disks.host(FIRST, SECOND, THIRD)
+    home = disks.store.directory_of(FIRST)
+    shutil.rmtree(home)
+    assert disks.stop(FIRST) == [KafkaStorageError.code]
+    assert disks.store.failed_directories == (home,)
+    assert disks.replicas.offline == {FIRST, THIRD}
+    assert disks.stop(FIRST, SECOND) == [KafkaStorageError.code, 0]
+
+
+def test_st_10_another_topic_s_log_does_not_hold_up_a_deletion(directories: list[Path]) -> None:
+    """It is left alone, and nothing of this topic lies here."""
+    disks = OnDisks(directories)
+    disks.host(FIRST)
+    home = disks.store.directory_of(FIRST)
+    disks.store.close()
+    disks = OnDisks(directories)
+    assert disks.host(FIRST, topic_id=b"\2" * 16) == KafkaStorageError.code
+    assert disks.stop(FIRST) == [0]
+    assert (home / "t-0").is_dir()
+    disks.store.close()

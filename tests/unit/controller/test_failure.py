@@ -142,6 +142,57 @@ def test_a_broker_that_comes_back_has_its_directories_back() -> None:
     assert (stage[T0].leader, stage[T0].offline_replicas) == (1, ())
 
 
+def test_what_is_told_late_of_a_life_that_is_over_counts_no_more() -> None:
+    """ST-10: its directories may be back by now, and then nobody would take back what was said."""
+    stage = Stage(topic("t", led(1, 3)))
+    told_by = stage.live[3].epoch
+    stage.go(3)
+    assert stage.controller.replicas_offline(3, [T0], told_by).requests == ()
+    stage.come(broker(3, 999))
+    assert stage[T0].offline_replicas == ()
+    assert stage.controller.replicas_offline(3, [T0], told_by).requests == ()
+    assert stage.propose(1, 3).error_code == 0
+    assert stage[T0].isr == (1, 3)
+    stage.carry_out(stage.controller.replicas_offline(3, [T0], 999))
+    assert (stage[T0].isr, stage[T0].offline_replicas) == ((1,), (3,))
+
+
+def test_a_replica_that_has_moved_elsewhere_may_come_back_after_a_start() -> None:
+    stage = Stage(topic("t", led(1, replicas=(1, 3))))
+    stage.carry_out(stage.controller.replicas_offline(3, [T0]))
+    stage.carry_out(stage.controller.reassign({T0: [1, 2]})[0])
+    assert stage.propose(1, 2).error_code == 0
+    assert (stage[T0].replicas, stage[T0].offline_replicas) == ((1, 2), (3,))
+    stage.come(broker(3, 999))
+    stage.carry_out(stage.controller.reassign({T0: [1, 2, 3]})[0])
+    assert stage.propose(1, 2, 3).error_code == 0
+    assert (stage[T0].isr, stage[T0].offline_replicas) == ((1, 2, 3), ())
+
+
+def test_a_topic_that_is_to_go_has_them_back_too() -> None:
+    """ZK-4, ST-10: else its deletion would wait for them for ever; and nobody is told of it."""
+    stage = Stage(topic("t", led(1, 3)), topic("u", led(3, 1)))
+    stage.carry_out(stage.controller.replicas_offline(3, [T0, TopicPartition("u", 0)]))
+    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    assert stage[T0].offline_replicas == (3,)
+    stage.come(broker(3, 999))
+    assert stage[T0].offline_replicas == stage[TopicPartition("u", 0)].offline_replicas == ()
+    assert stage.stopped(3) == [(T0, True)]
+    assert stage.told(3).keys() == {TopicPartition("u", 0)}
+    for each in (1, 2, 3):
+        assert {name for names in stage.known_to(each) for name in names} == {"u"}
+
+
+def test_a_topic_that_is_to_go_has_them_back_when_the_broker_goes() -> None:
+    stage = Stage(topic("t", led(1, 3)))
+    stage.carry_out(stage.controller.replicas_offline(3, [T0]))
+    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.go(3)
+    assert stage[T0].offline_replicas == ()
+    assert stage.sent() == [(1, "UpdateMetadata"), (2, "UpdateMetadata")]
+    assert stage.known_to(1) == [[]]
+
+
 def test_what_was_created_without_a_live_replica_begins_when_one_comes() -> None:
     stage = Stage(live=brokers(1))
     stage.carry_out(stage.controller.topics_added([topic("t", PartitionImage.never_led((2,)))]))

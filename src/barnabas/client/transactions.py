@@ -8,7 +8,8 @@
 
 Invariant: a transaction commits only if every one of its records is acknowledged. An answer that
 did not come leaves COMMITTING or ABORTING: the same call may be made again, the other one not,
-for the coordinator may have decided.
+for the coordinator may have decided. Nothing that is asked in one transaction is carried out in the
+next: who has asked without an answer takes another epoch in between.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from barnabas.errors import (
     BarnabasError,
     ClusterAuthorizationFailed,
     ConcurrentTransactions,
+    CorruptData,
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
     InvalidTransactionTimeout,
@@ -254,13 +256,14 @@ class Transactions:
         )
         channel = await self._coordinators.channel(self._id)
         in_doubt, self._may_be_begun = self._may_be_begun, True
-        answer = await exchange(
+        asking = exchange(
             channel,
             ADD_PARTITIONS_TO_TXN,
             request,
             AddPartitionsToTxnResponse,
             _HIGHEST_ADD_PARTITIONS,
         )
+        answer = await self._never_late(asking)
         self._may_be_begun = in_doubt
         for topic_answer in answer.results_by_topic_v3_and_below:
             for each in topic_answer.results_by_partition:
@@ -306,8 +309,8 @@ class Transactions:
             group_id=group_id,
         )
         in_doubt, self._may_be_begun = self._may_be_begun, True
-        answer = await self._coordinators.call(
-            self._id, ADD_OFFSETS_TO_TXN, request, AddOffsetsToTxnResponse
+        answer = await self._never_late(
+            self._coordinators.call(self._id, ADD_OFFSETS_TO_TXN, request, AddOffsetsToTxnResponse)
         )
         self._may_be_begun = in_doubt
         self._check(answer.error_code)
@@ -329,8 +332,8 @@ class Transactions:
                 for name, own in commit_entries(offsets, TxnOffsetCommitPartition).items()
             ],
         )
-        answer = await self._groups.call(
-            who.group_id, TXN_OFFSET_COMMIT, request, TxnOffsetCommitResponse
+        answer = await self._never_late(
+            self._groups.call(who.group_id, TXN_OFFSET_COMMIT, request, TxnOffsetCommitResponse)
         )
         raise_first(self._groups, who.group_id, answer.topics)
 
@@ -343,7 +346,9 @@ class Transactions:
         )
 
         async def attempt() -> None:
-            answer = await self._coordinators.call(self._id, END_TXN, request, EndTxnResponse)
+            answer = await self._never_late(
+                self._coordinators.call(self._id, END_TXN, request, EndTxnResponse)
+            )
             if answer.error_code == InvalidTxnState.code and not self._is_begun:
                 return  # what had no answer has not arrived either
             self._check(answer.error_code)
@@ -355,11 +360,25 @@ class Transactions:
             if self._needs_bump or self._accumulator.needs_producer_id:
                 await self._identify()
         except KafkaError as error:
-            if not error.retriable:  # else the same call can be made again
-                self._fence(_as_fenced(error))
+            if error.retriable:  # the same call can be made again
+                raise
+            self._fence(_as_fenced(error))
+            if is_commit and not (self._is_begun or self._may_be_begun):
+                return  # what is committed is that; the next call hears why it is the last one
             raise
         self._forget()
         self.state = State.READY
+
+    async def _never_late(self, asking: Awaitable[T]) -> T:
+        """What has no answer may arrive in the next transaction: that is to have another epoch.
+
+        An EndTxn would end it before its time, and offsets would be those of the one before.
+        """
+        try:
+            return await asking
+        except (Unreachable, CorruptData, asyncio.CancelledError):
+            self._needs_bump = True
+            raise
 
     def _check(self, code: int) -> None:
         self._coordinators.check(self._id, code)

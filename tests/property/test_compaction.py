@@ -20,6 +20,7 @@ from barnabas.records.control import ABORT, COMMIT
 from barnabas.records.record import Record, records_of
 from barnabas.storage.cleaner import Limits
 from barnabas.storage.compaction.key_map import BYTES_PER_KEY
+from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.snapshot import SUFFIX
 from tests.effort import examples
@@ -86,6 +87,7 @@ class CompactionMachine(RuleBasedStateMachine):
             index_interval_bytes=index_interval_bytes,
             delete_retention_ms=RETENTION_MS,
         )
+        begin_without_gaps(self.files, self.directory)
         self.log: Log = open_at(self.directory, self.config, files=self.files)
 
     def teardown(self) -> None:

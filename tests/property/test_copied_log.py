@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from barnabas.config import LogConfig
 from barnabas.records.batch import iterate_batches
 from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
+from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
 from tests.effort import examples
 from tests.unit.storage.compaction.passes import clean, keyed
-from tests.unit.storage.disk import CLEAN, T0, append, open_at, read
+from tests.unit.storage.disk import CLEAN, T0, QuickFiles, append, open_at, read
 
 CONFIG = LogConfig(
     segment_bytes=500, index_interval_bytes=100, cleanup_policy="compact", segment_index_bytes=1024
@@ -125,6 +126,7 @@ class Follower:
     def __init__(self, directory: Path, leader: Log) -> None:
         self.directory = directory
         self.leader = leader
+        begin_without_gaps(QuickFiles(), directory)
         self.log = open_at(directory, CONFIG)
         self.log.start_at(leader.log_start_offset)
 
@@ -143,13 +145,14 @@ class Follower:
                 if log.segments[-1].size_bytes:
                     log.roll()
             case Restart(is_clean):
-                start = log.log_start_offset
+                start, before = log.log_start_offset, self.bytes()
                 if is_clean:
                     log.close()
                 else:
                     log.release()
                 begin = Start(is_clean=is_clean, log_start_offset=start)
                 self.log = open_at(self.directory, CONFIG, begin)
+                assert self.bytes() == before
             case StartAnew():
                 log.start_at(self.leader.log_start_offset)
 

@@ -151,6 +151,8 @@ class LogCleaner:
 
         began_ms = self._clock.now_ms()
         job = job_of(cleanable, _limits(self._config), began_ms)
+        if not await self._allow_gaps(log, job.end_offset, is_same):
+            return False
         producers = await _last_records(log, job.end_offset)
         segments = {each.base_offset: each for each in cleanable.sources}
         async with aclosing(self._events(job, producers, is_same)) as events:
@@ -168,6 +170,19 @@ class LogCleaner:
                 elif isinstance(event, Failed):
                     self._failed(log, event)
         return False
+
+    async def _allow_gaps(self, log: Log, end_offset: int, is_same: Callable[[], bool]) -> bool:
+        """What is cleaned has gaps, which must not be taken for losses: so let it be on disk, and
+        be known to have them. False if the log has changed in the meantime."""
+        if end_offset > log.gaps.end:
+            for flush in log.take_unflushed():
+                await _in_thread(flush)
+            await _in_thread(partial(log.gaps.prepare, end_offset))
+            if not is_same():
+                return False
+            log.gaps.extend(end_offset)
+            await _in_thread(lambda: self._files.sync(log.directory))
+        return is_same()
 
     async def _swap(self, log: Log, replaced: list[Segment], new: Replacement) -> bool:
         if not log.swaps.begin(replaced, new.sizes):

@@ -21,3 +21,4 @@ class Contents(NamedTuple):
     durable: Durable
     snapshot_offset: int
     topic_id: bytes | None
+    gaps_end: int

@@ -75,7 +75,7 @@ class LogDirectory:
         self._files = files
         self._written: dict[str, Mapping[TopicPartition, int]] = {}
         try:
-            files.make_directory(path)
+            _make_directory(files, path)
             self._lock: Lock = files.lock(path / _LOCK)
         except BlockingIOError as cause:
             raise ConfigError(
@@ -244,3 +244,17 @@ class LogDirectory:
         for entry in self._files.list(self.path):
             if entry.is_directory and entry.name.endswith(_DELETED_SUFFIX):
                 self._files.remove_directory(self.path / entry.name)
+
+
+def _make_directory(files: Files, path: Path) -> None:
+    """Make it, and its parents: what will be flushed in it must not go with its name."""
+    missing = []
+    for each in (path, *path.parents):
+        try:
+            files.modified_ms(each)
+            break
+        except FileNotFoundError:
+            missing.append(each)
+    files.make_directory(path)
+    for each in missing:
+        files.sync(each.parent)

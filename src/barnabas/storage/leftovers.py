@@ -1,6 +1,6 @@
 """What an earlier process left half done in a partition's directory, brought to one end.
 
-    *.deleted    replaced or expired, and only not yet removed: removed
+    *.deleted    replaced or expired, and only not yet removed: removed (but for that of `gaps`)
     *.cleaned    output of a compaction that did not finish: removed
     *.tmp        a small file that was not yet renamed to its place: removed
     *.swap       output of a finished compaction whose renames did not finish: finished
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from barnabas.records.batch import HEADER_BYTES, read_header
 from barnabas.storage.files import Entry, Files
+from barnabas.storage.gaps import FILE_NAME as GAPS
 from barnabas.storage.segment import LOG_SUFFIX
 
 DELETED, CLEANED, SWAP, TEMPORARY = ".deleted", ".cleaned", ".swap", ".tmp"
@@ -28,7 +29,7 @@ def settle(files: Files, directory: Path) -> list[Entry]:
     May be cut short itself: it does the same again then.
     """
     entries = files.list(directory)
-    names = [entry.name for entry in entries]
+    names = [entry.name for entry in entries if entry.name != GAPS]
     if not any(name.endswith((DELETED, CLEANED, SWAP, TEMPORARY)) for name in names):
         return entries
     cleaned = [_base(name) for name in names if name.endswith(CLEANED)]

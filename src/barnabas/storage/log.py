@@ -37,6 +37,7 @@ from barnabas.storage.copies import Copy, check_copies
 from barnabas.storage.discards import Discards
 from barnabas.storage.durability import Durability, Unsynced
 from barnabas.storage.files import Files
+from barnabas.storage.gaps import Gaps
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
 from barnabas.storage.placed import AppendResult, new_result
 from barnabas.storage.producers import Producers
@@ -64,6 +65,7 @@ class Log:
 
     __slots__ = (
         "_config",
+        "_cut_at",
         "_discards",
         "_durability",
         "_files",
@@ -74,6 +76,7 @@ class Log:
         "directory",
         "epochs",
         "first_dirty_offset",
+        "gaps",
         "is_failed",
         "limits",
         "log_end_offset",
@@ -114,7 +117,9 @@ class Log:
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self.first_dirty_offset = -1
         """Where no cleaner has been yet; -1: nobody has asked the checkpoint."""
+        self.gaps = Gaps(files, directory, contents.gaps_end)
         self.truncations = 0  # how often its end was cut off
+        self._cut_at = -1  # where it was cut last
         self._is_abandoned = False
         self._rested_at = -1
 
@@ -274,16 +279,16 @@ class Log:
     def _copy(self, copied: Copy, now_ms: int) -> None:
         records, header, marker = copied
         base_offset, last_offset = header.base_offset, header.last_offset
-        self.log_end_offset = base_offset  # a gap, where the leader's log was compacted
         if header.partition_leader_epoch > self.epochs.latest:
-            self.assign_leader_epoch(header.partition_leader_epoch)
+            with self._failing():
+                self.epochs.assign(header.partition_leader_epoch, base_offset)
         timestamp, limits = header.max_timestamp, self.limits
         segment = self._segments.active
         if (segment.size_bytes or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET) and (
             segment.size_bytes > limits.segment_bytes - len(records)
             or is_full_or_old(segment, limits, last_offset, timestamp, now_ms)
         ):
-            segment = self.roll()
+            segment = self.roll(header)
         segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
         self.log_end_offset = last_offset + 1
         if marker is not None:
@@ -312,11 +317,8 @@ class Log:
             raise
 
     def _refuse(self) -> NoReturn:
-        raise OSError(
-            errno.EIO,
-            "the disk refused an earlier write; repair it and restart the broker",
-            str(self.directory),
-        )
+        reason = "the disk refused an earlier write; repair it and restart the broker"
+        raise OSError(errno.EIO, reason, str(self.directory))
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -330,13 +332,19 @@ class Log:
 
     # --- roll ------------------------------------------------------------------------------------
 
-    def roll(self) -> Segment:
-        """Close the active segment and begin a new one at the log end."""
-        active = self._segments.active
-        assert active.base_offset < self.log_end_offset, "the new segment would have the same name"
+    def roll(self, copied: BatchHeader | None = None) -> Segment:
+        """Close the active segment and begin a new one where its records end (see `gaps`)."""
+        active, base_offset = self._segments.active, self.log_end_offset
+        if base_offset == self._cut_at:
+            base_offset = active.end_offset()  # the log may have been cut within a gap
         with self._failing():
+            if copied is not None and copied.last_offset - base_offset > MAX_RELATIVE_OFFSET:
+                self.flush()  # no index can span the gap before this batch
+                base_offset = copied.base_offset
+                self.gaps.reach(base_offset)
+            assert active.base_offset < base_offset, "the new segment would have the same name"
             active.write_out()
-            segment = self._segments.begin(self.log_end_offset)
+            segment = self._segments.begin(base_offset)
             self._durability.segment_begun()
             self._take_snapshot()
         return segment
@@ -486,7 +494,8 @@ class Log:
             # it is of another past.
             self._files.sync(self.directory)
             segments.active.truncate(offset)
-        self.log_end_offset = offset
+        self.gaps.cut(offset)
+        self.log_end_offset = self._cut_at = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self._durability.truncated(offset)
         snapshots = snapshot_offsets(self._files.list(self.directory))

@@ -2,9 +2,11 @@
 
 After a clean stop every file is what its name says, and only the headers behind the last index
 entry are read, to learn the log end. After a crash the segments from the recovery point on are
-scanned batch by batch: the first that is not whole, or fails its checksum, ends the log. Everything
-behind it goes, the indexes are made anew, aborted transactions among them, and so are epochs and
-producers. What lies below the recovery point was made durable before and is not looked at.
+scanned batch by batch: the first that is not whole, or fails its checksum, ends the log, and so
+does a segment that ends before the next one begins, unless compaction may be the reason (`gaps`).
+Everything behind it goes, the indexes are made anew, aborted transactions among them, and so are
+epochs and producers. What lies below the recovery point was made durable before and is not looked
+at.
 
 A file that says only what the log says as well is made anew where it is missing or damaged, and one
 line tells so.
@@ -29,6 +31,7 @@ from barnabas.storage.contents import Contents
 from barnabas.storage.durability import Durable
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import Entry, Files
+from barnabas.storage.gaps import UNKNOWN, read_gaps_end
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.leftovers import settle
 from barnabas.storage.log import Log
@@ -101,6 +104,7 @@ class _Opening:
 
     def run(self) -> Contents:
         entries = settle(self.files, self.directory)
+        self.gaps_end = read_gaps_end(self.files, self.directory, entries)
         self.snapshots = snapshot_offsets(entries)
         odd = self._find_segments(entries)
         self.epochs = self._load_epochs()
@@ -138,6 +142,7 @@ class _Opening:
             durable=self._durable(end_offset),
             snapshot_offset=snapshot_offset,
             topic_id=read_topic_id(self.files, self.directory),
+            gaps_end=self.gaps_end,
         )
 
     def _durable(self, end_offset: int) -> Durable:
@@ -253,7 +258,7 @@ class _Opening:
         first = self._first_unsafe()
         self.producers = self._producers_before(first)
         for i, segment in enumerate(self.segments[first:], first):
-            end = self._rebuild(segment, self.producers)
+            end, end_offset = self._rebuild(segment, self.producers)
             if end < segment.size_bytes:
                 _log.warning(
                     "%s is not whole from byte %d on: cutting %d bytes and %d later segments",
@@ -265,17 +270,33 @@ class _Opening:
                 self._remove_from(i + 1)
                 segment.cut(end)
                 break
+            if self._is_hole(end_offset, i + 1):
+                _log.warning(
+                    "%s ends at offset %d, and its end is lost: cutting %d later segments",
+                    segment.path(LOG_SUFFIX),
+                    end_offset,
+                    len(self.segments) - i - 1,
+                )
+                self._remove_from(i + 1)
+                break
             if i + 1 < len(self.segments):
                 segment.write_out()
                 segment.release()
+
+    def _is_hole(self, end_offset: int, i: int) -> bool:
+        """Whether records were lost between this offset and the i-th segment."""
+        if i == len(self.segments) or self.gaps_end == UNKNOWN:
+            return False
+        return self.segments[i].base_offset > max(end_offset, self.gaps_end)
 
     def _first_unsafe(self) -> int:
         """The first segment that reaches above the recovery point."""
         bases = [segment.base_offset for segment in self.segments]
         return max(0, bisect_right(bases, self.start.recovery_point) - 1)
 
-    def _rebuild(self, segment: Segment, producers: Producers) -> int:
-        """Make the segment's indexes anew; returns where its last valid batch ends.
+    def _rebuild(self, segment: Segment, producers: Producers) -> tuple[int, int]:
+        """Make the segment's indexes anew; returns the position and the offset at which its last
+        valid batch ends.
 
         `producers` are those where it begins, and then those where it ends. The rhythm of the
         entries is Kafka's for this case, other than that of appends.
@@ -304,7 +325,7 @@ class _Opening:
             next_offset = last_offset + 1
             end = position + header.batch_length + LOG_OVERHEAD_BYTES
         segment.index_time()
-        return end
+        return end, next_offset
 
     # --- producers -------------------------------------------------------------------------------
 

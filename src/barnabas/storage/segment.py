@@ -234,6 +234,14 @@ class Segment:
                 return found.position
         return None
 
+    def end_offset(self) -> int:
+        """The offset after its last record; its base if it has none."""
+        entry = self.offset_index.last
+        end_offset = self.base_offset
+        for found in self.headers(entry[1] if entry else 0):
+            end_offset = found.header.last_offset + 1
+        return end_offset
+
     def index_position(self, offset: int) -> int:
         """The position from which a scan for `offset` begins (ST-3)."""
         entry = self.offset_index.floor(offset - self.base_offset)
@@ -280,8 +288,13 @@ class Segment:
         self._max_timestamp, self._offset_of_max_timestamp = NO_TIMESTAMP, self.base_offset
 
     def cut(self, position: int) -> None:
-        """End the log at `position`; the indexes must not reach beyond it."""
+        """End the log at `position`; the indexes must not reach beyond it.
+
+        Durably: what was cut off must not be back after a power cut, in front of what is written
+        next, or behind it: its checksums hold, and no other replica has it there.
+        """
         self.open_file().truncate(position)
+        self._files.sync(self.path(LOG_SUFFIX))
         self.size_bytes = position
         self._marks.clear()
 

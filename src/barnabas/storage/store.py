@@ -32,6 +32,7 @@ from barnabas.storage.directory import (
     UnusableDirectory,
 )
 from barnabas.storage.files import Files
+from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
@@ -161,6 +162,10 @@ class LogStore:
             )
             path = directory.path_of(topic_partition)
             log = open_log(self._files, path, topic_partition, config, start)
+            if not 0 <= log.gaps.end <= log.log_end_offset:
+                # Another's until now: it may have gaps up to here, and from here on has none.
+                log.flush()
+                log.gaps.note(log.log_end_offset)
             self._logs[topic_partition] = log
             # What a crash took from the log cannot have been seen by the next reader either.
             high_watermark = high_watermarks.get(topic_partition, 0)
@@ -252,19 +257,21 @@ class LogStore:
         is_new: bool = False,
     ) -> Log:
         """An empty log. Unless the partition `is_new` it may lie in a directory that is offline,
-        and is not made a second time: OSError. DirectoryError if the disk refuses."""
+        and is not made a second time: OSError, as without any directory. DirectoryError if the
+        disk refuses."""
         assert topic_partition not in self._logs, f"{topic_partition} exists"
-        if self._failed and not is_new:
+        if self._failed and not (is_new and self._directories):
             path, reason = next(iter(self._failed.items()))
-            raise OSError(
-                errno.EIO, f"{topic_partition} may lie there, but it is offline: {reason}", path
-            )
+            # Without any directory the broker is about to stop, and is told to host all the same.
+            what = "has no other place" if is_new else "may lie there"
+            raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
         homes = list(self._homes.values())
         directory = min(self._directories, key=homes.count)
         path = directory.path_of(topic_partition)
         try:
             self._files.make_directory(path)
-            write_topic_id(self._files, path, topic_id)
+            begin_without_gaps(self._files, path)
+            write_topic_id(self._files, path, topic_id)  # which makes both durable
             log = open_log(self._files, path, topic_partition, config, Start(is_clean=True))
         except OSError as cause:
             raise DirectoryError(directory.path, cause) from cause

@@ -314,8 +314,7 @@ def _moments() -> Iterator[int]:
 
 @pytest.mark.slow
 def test_st_8_what_was_flushed_outlives_a_power_cut(tmp_path: Path) -> None:
-    """Of what was not flushed, a segment may be lost and its successor kept, as in Kafka: a hole in
-    the offsets is nothing that a recovery could tell from compaction."""
+    """Of what was not flushed, a segment may be lost and its successor kept: the log ends there."""
     struck = 0
     for moment in _moments():
         directory = tmp_path / str(moment)
@@ -334,11 +333,10 @@ def test_st_8_what_was_flushed_outlives_a_power_cut(tmp_path: Path) -> None:
             start, end = log.log_start_offset, log.log_end_offset
             assert life.flushed <= end <= life.acknowledged + 2
             found = [each.offset for each in iterate_records(read(log, start))]
-            assert found == sorted(set(found))
-            assert set(range(start, life.flushed)) <= set(found) <= set(range(start, end))
+            assert found == list(range(start, end))
             for offset in found:
                 assert next(iterate_records(read(log, offset, max_bytes=1))).offset == offset
-            if found and found[-1] == end - 1:
+            if found:
                 again = append(log, batch(1, 100, producer=(9, 0, end - 1)))
                 assert (again.is_duplicate, again.base_offset) == (True, end - 1)
             assert append(log, batch(1, 100)).base_offset == end

@@ -208,6 +208,16 @@ def test_st_10_a_directory_that_fails_goes_alone(two: tuple[Path, Path]) -> None
     store.close()
 
 
+def test_st_10_without_any_directory_nothing_new_is_made(two: tuple[Path, Path]) -> None:
+    """The last one fails, and until the broker has stopped the controller may want more of it."""
+    store = _open(*two)
+    for path in two:
+        store.fail_directory(path, OSError(5, "Input/output error"))
+    with pytest.raises(OSError, match="t-9 has no other place, but it is offline"):
+        store.create(TopicPartition("t", 9), TOPIC_ID, LogConfig(), is_new=True)
+    store.close()
+
+
 def test_the_lock_of_a_failed_directory_is_given_back(two: tuple[Path, Path]) -> None:
     store = _open(*two)
     store.fail_directory(two[0], OSError(5, "Input/output error"))

@@ -72,6 +72,10 @@ def clean(
     if not cleanable.sources:
         return None
     job = job_of(cleanable, limits, now_ms)
+    if 0 <= log.gaps.end < job.end_offset:
+        for flush in log.take_unflushed():
+            flush()
+        log.gaps.note(job.end_offset)
     producers = last_records(log.producers, job.end_offset)
     segments = {each.base_offset: each for each in cleanable.sources}
     for event in Compaction(files, log.directory, job, producers).run():

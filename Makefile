@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 # make sim
 SEED ?= 0
 SEEDS ?= 1
+TIER ?= 1
 
 # make soak; without a SEED of its own it takes a new one, and says which
 MINUTES ?= 10
@@ -30,7 +31,8 @@ help:
 	@echo 'make test   every test (what is not installed here skips, and says what to install)'
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
 	@echo 'make lint   the first four of these'
-	@echo 'make sim    a cluster under faults, from a seed: SEED=7, or SEEDS=1000 from there on'
+	@echo 'make sim    a cluster under faults, from a seed: SEED=7, or SEEDS=1000 from there on;'
+	@echo '            its machines alone, or with TIER=2 whole brokers and clients'
 	@echo 'make soak   three brokers and a ZooKeeper killed, paused and stopped at random while all kinds'
 	@echo '            of clients work, then the whole account: MINUTES=10  SEED=7'
 	@echo 'make format puts right what can be put right: format, imports, the map of the files'
@@ -72,7 +74,8 @@ quick: $(VENV)/dev.stamp
 	BARNABAS_QUICK=1 $(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow' $(QUICK)
 
 sim: $(VENV)/dev.stamp
-	@$(BIN)/python -m barnabas.simulation --seed '$(SEED)' --seeds '$(SEEDS)'
+	@$(BIN)/python -m barnabas.simulation$(if $(filter 2,$(TIER)),.whole) \
+		--seed '$(SEED)' --seeds '$(SEEDS)'
 
 soak: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.integration.soak --minutes '$(MINUTES)' \

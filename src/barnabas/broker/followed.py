@@ -162,3 +162,12 @@ def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:
             step.lost_committed,
             replica.partition.leader_epoch,
         )
+    elif type(step) is Truncate and step.offset < replica.log.log_end_offset:
+        _log.info(
+            "%s is cut back to offset %d from %d: from there on its leader in epoch %d has another "
+            "log",
+            replica.topic_partition,
+            step.offset,
+            replica.log.log_end_offset,
+            replica.partition.leader_epoch,
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.client.batch import ProducerBatch, ProducerRecord
+from barnabas.client.batch import NOBODY, Identity, ProducerBatch, ProducerRecord
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import DeliveryTimedOut, Unreachable
 from barnabas.client.partition_queue import PartitionQueue
@@ -25,6 +25,9 @@ from barnabas.records.compression import CODEC_NAMES
 from barnabas.types import TopicPartition
 
 _REMEMBERED_BATCHES = 5  # per producer and partition, by the broker
+
+# What is refused with these is not appended by that.
+_SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
 
 
 class Ready(NamedTuple):
@@ -64,7 +67,8 @@ class Accumulator:
         """Put a record of at most `size_bytes` into its batch; the batch and its place there."""
         queue = self._queues.get(topic_partition)
         if queue is None:
-            queue = self._queues[topic_partition] = PartitionQueue(topic_partition)
+            identity = Identity(self.producer_id, self.producer_epoch)
+            queue = self._queues[topic_partition] = PartitionQueue(topic_partition, identity)
         batch = queue.open_batch()
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             batch = ProducerBatch(topic_partition, self._batches_made, self._codec, now_ms)
@@ -96,7 +100,7 @@ class Accumulator:
         for queue in self._active.values():
             first = queue.waiting[0]
             due_ms = first.created_ms + self._config.delivery_timeout_ms
-            if not queue.settling and len(queue.in_flight) < self._most_of(queue):
+            if not queue.is_held and len(queue.in_flight) < self._most_of(queue):
                 leave_ms = max(queue.not_before_ms, self._leaves_at_ms(queue, first))
                 if leave_ms <= now_ms:
                     queues.append(queue)
@@ -130,7 +134,15 @@ class Accumulator:
     # ---- outcomes ----
 
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
-        self._queues[batch.topic_partition].acknowledged(batch)
+        queue = self._queues[batch.topic_partition]
+        queue.acknowledged(batch)
+        for older in queue.take_stored():  # where, only the broker of its first attempt knew
+            self._complete(older, -1, -1)
+        if not queue.waiting:
+            self._active.pop(queue.topic_partition, None)
+        self._complete(batch, base_offset, log_append_time_ms)
+
+    def _complete(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         self._release(batch)
         batch.complete(base_offset, log_append_time_ms)
 
@@ -142,13 +154,20 @@ class Accumulator:
         called.
         """
         queue = self._queues[batch.topic_partition]
+        batch.in_doubt |= isinstance(error, Unreachable)
+        if isinstance(error, OutOfOrderSequenceNumber):
+            batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
+            if batch.is_out_of_order and batch.number < queue.last_acknowledged:
+                self.acknowledge(batch, -1, -1)
+                return
         if batch.attempts <= self._config.retries and self._may_pass(batch, queue, error):
+            batch.in_doubt |= not isinstance(error, _SEQUENCE_ERRORS)
             queue.put_back(batch, retry_at_ms)
             self._active[batch.topic_partition] = queue
             return
-        if batch.base_sequence >= 0 and (batch.attempts > 1 or isinstance(error, Unreachable)):
+        if batch.base_sequence >= 0 and batch.in_doubt:
             # It may be in the log: nobody knows which sequence comes next.
-            self.needs_producer_id = True
+            self._lose_sequences(queue)
         queue.refused(batch)
         self._release(batch)
         batch.fail(error)
@@ -157,26 +176,37 @@ class Accumulator:
         """Whether another attempt can succeed."""
         if isinstance(error, Unreachable):
             return True
-        if batch.base_sequence >= 0 and isinstance(
-            error, OutOfOrderSequenceNumber | UnknownProducerId | InvalidProducerEpoch
-        ):
+        if batch.base_sequence >= 0 and isinstance(error, _SEQUENCE_ERRORS):
             # Behind an older batch that must go again or was refused this is what the broker has to
-            # say. Else it means that the broker's memory and ours differ: a new identity; which a
-            # transaction cannot change on its way, so that this is its end.
-            moved_up = batch.sent_sequence != batch.base_sequence
-            if not moved_up and queue.is_first_unacknowledged(batch):
-                self.needs_producer_id = True
+            # say, and where it remembers only what is younger. Else it means that the broker's
+            # memory and ours differ: a new identity; which a transaction cannot change on its way,
+            # so that this is its end.
+            if self._is_out_of_step(batch, queue, error):
+                self._lose_sequences(queue)
                 return not self.is_transactional
             return True
         return isinstance(error, KafkaError) and error.retriable
 
+    def _is_out_of_step(
+        self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError
+    ) -> bool:
+        if isinstance(error, OutOfOrderSequenceNumber) and not self.is_transactional:
+            return queue.is_out_of_step(batch)
+        moved_up = batch.sent_sequence != batch.base_sequence
+        return not moved_up and queue.is_first_unacknowledged(batch)
+
+    def _lose_sequences(self, queue: PartitionQueue) -> None:
+        queue.is_lost = self.needs_producer_id = True
+
     def identify(self, producer_id: int, producer_epoch: int) -> None:
-        """A new identity; all sequences begin at 0. Nothing may be in flight."""
+        """A new identity; sequences that are lost begin at 0, in a transaction all of them. Nothing
+        may be in flight."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.needs_producer_id = False
         for queue in self._queues.values():
-            queue.forget_sequences()
+            if queue.is_lost or queue.identity == NOBODY or self.is_transactional:
+                queue.begin_anew(Identity(producer_id, producer_epoch))
 
     def expire(self, now_ms: int) -> list[ProducerBatch]:
         """Fail what has waited for `delivery.timeout.ms`; the batches that failed."""
@@ -200,7 +230,7 @@ class Accumulator:
         queue.waiting.popleft()
         if batch.base_sequence >= 0:
             # It was sent once and may be in the log: what follows it has no known sequence.
-            self.needs_producer_id = True
+            self._lose_sequences(queue)
         if not queue.waiting:
             del self._active[batch.topic_partition]
         self._release(batch)

@@ -35,6 +35,16 @@ class RecordOptions(TypedDict, total=False):
     headers: Headers
 
 
+class Identity(NamedTuple):
+    """Whose sequence a batch's is."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+NOBODY = Identity(-1, -1)
+
+
 class ProducerBatch:
     __slots__ = (
         "_callbacks",
@@ -46,6 +56,9 @@ class ProducerBatch:
         "done",
         "encoded",
         "error",
+        "identity",
+        "in_doubt",
+        "is_out_of_order",
         "log_append_time_ms",
         "number",
         "record_count",
@@ -67,6 +80,9 @@ class ProducerBatch:
         self.attempts = 0
         self.base_sequence = -1  # -1 until one is assigned
         self.sent_sequence = -1  # the one in the last request; base_sequence may have moved since
+        self.identity = NOBODY  # under which base_sequence was assigned
+        self.in_doubt = False  # an attempt failed without saying for good what became of it
+        self.is_out_of_order = False  # the last attempt was refused as that, and ours is the order
         self.base_offset = -1
         self.log_append_time_ms = -1
         self.error: BarnabasError | None = None
@@ -89,10 +105,8 @@ class ProducerBatch:
         self.record_count = index + 1
         return index
 
-    def encode(
-        self, producer_id: int, producer_epoch: int, *, is_transactional: bool = False
-    ) -> bytes:
-        """The bytes to send, under the sequence assigned by now.
+    def encode(self, *, is_transactional: bool = False) -> bytes:
+        """The bytes to send, under the identity and sequence assigned by now.
 
         Records are encoded (and compressed) once. Another attempt sends the same bytes; only a
         batch that was renumbered gets a new header.
@@ -105,8 +119,8 @@ class ProducerBatch:
             header = read_header(self.encoded)
             owned = header._replace(
                 attributes=header.attributes | (TRANSACTIONAL if is_transactional else 0),
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
+                producer_id=self.identity.producer_id,
+                producer_epoch=self.identity.producer_epoch,
                 base_sequence=self.base_sequence,
             )
             if owned != header:

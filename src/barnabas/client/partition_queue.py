@@ -11,13 +11,18 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
   overtakes an earlier one that is sent again.
 - A batch that the broker refused for good was not appended, so none behind it was either (the
   broker refuses gaps): those behind it move up in the sequence.
+- For the same reason what is older than an acknowledged batch is stored, even where the broker says
+  that it is out of order: from a snapshot it knows the last batch of a producer, and no other.
+- Sequences that are lost are those of this partition alone: the others go on with the identity that
+  their leaders know, under which a repetition of theirs is recognised.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
-from barnabas.client.batch import ProducerBatch
+from barnabas.client.batch import Identity, ProducerBatch
 from barnabas.types import TopicPartition
 
 _SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 behind the largest int32
@@ -25,8 +30,10 @@ _SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 behind the largest int32
 
 class PartitionQueue:
     __slots__ = (
+        "identity",
         "in_flight",
-        "is_known",
+        "is_lost",
+        "last_acknowledged",
         "next_sequence",
         "not_before_ms",
         "settling",
@@ -34,14 +41,21 @@ class PartitionQueue:
         "waiting",
     )
 
-    def __init__(self, topic_partition: TopicPartition) -> None:
+    def __init__(self, topic_partition: TopicPartition, identity: Identity) -> None:
         self.topic_partition = topic_partition
         self.waiting: deque[ProducerBatch] = deque()  # oldest first; only the last one is open
         self.in_flight: list[ProducerBatch] = []  # oldest first
-        self.is_known = False  # the leader has something of this identity
+        self.identity = identity
+        self.is_lost = False  # nobody knows which sequence comes next
+        self.last_acknowledged = -1  # number of the youngest such batch of this identity
         self.next_sequence = 0
         self.not_before_ms = 0
         self.settling = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the leader has something of this identity."""
+        return self.last_acknowledged >= 0
 
     def open_batch(self) -> ProducerBatch | None:
         """The batch that more records may join, if there is one that was never taken."""
@@ -51,10 +65,29 @@ class PartitionQueue:
                 return last
         return None
 
+    def next_batch(self) -> ProducerBatch:
+        """The oldest; but what was refused as out of order waits until all that were sent behind it
+        have been, too, or one of them is acknowledged."""
+        first = self.waiting[0]
+        if first.is_out_of_order:
+            for batch in self._sent():
+                if not batch.is_out_of_order:
+                    return batch
+        return first
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the next batch waits for answers to those in flight."""
+        return self.settling or (bool(self.in_flight) and self.next_batch().is_out_of_order)
+
     def take(self, idempotent: bool) -> ProducerBatch:
-        """Move the first waiting batch into flight, under the next sequence if it has none."""
-        batch = self.waiting.popleft()
+        """Move the next batch into flight, under the next sequence if it has none."""
+        batch = self.next_batch()
+        if batch is self.waiting[0]:  # all go again, to whichever leader there is now
+            self._forget_refusals()
+        self.waiting.remove(batch)
         if idempotent and batch.base_sequence < 0:
+            batch.identity = self.identity
             batch.base_sequence = self.next_sequence
             self.next_sequence = (self.next_sequence + batch.record_count) % _SEQUENCE_LIMIT
         batch.sent_sequence = batch.base_sequence
@@ -63,11 +96,25 @@ class PartitionQueue:
         return batch
 
     def acknowledged(self, batch: ProducerBatch) -> None:
-        self.is_known = True
+        self.last_acknowledged = max(self.last_acknowledged, batch.number)
         self._land(batch)
+
+    def take_stored(self) -> list[ProducerBatch]:
+        """Those refused as out of order that something acknowledged is behind of by now: they are
+        not to be sent again."""
+        stored = [
+            batch
+            for batch in self._sent()
+            if batch.is_out_of_order and batch.number < self.last_acknowledged
+        ]
+        for batch in stored:
+            self.waiting.remove(batch)
+        return stored
 
     def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
         """The batch is to be sent again, in its old place, no earlier than `not_before_ms`."""
+        if not batch.is_out_of_order:
+            self._forget_refusals()
         self.settling = True
         self.not_before_ms = max(self.not_before_ms, not_before_ms)
         place = 0
@@ -93,13 +140,36 @@ class PartitionQueue:
         """Whether no older batch of the partition is still without its outcome."""
         return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
 
-    def forget_sequences(self) -> None:
-        """Begin at 0 again, under a new producer id; nothing may be in flight."""
+    def is_out_of_step(self, batch: ProducerBatch) -> bool:
+        """Whether all that was sent has been refused as out of order, and this was the last of it.
+
+        As long as one has no answer, that one may say that the leader has them all.
+        """
+        return self.in_flight == [batch] and all(
+            each.is_out_of_order for each in (*self._sent(), batch)
+        )
+
+    def begin_anew(self, identity: Identity) -> None:
+        """Begin at 0 again, under a new identity; nothing may be in flight."""
         assert not self.in_flight, "sequences of batches in flight cannot change"
-        self.is_known = False
+        self.identity = identity
+        self.is_lost = False
+        self.last_acknowledged = -1
         self.next_sequence = 0
+        self._forget_refusals()
         for batch in self.waiting:
             batch.base_sequence = -1
+
+    def _sent(self) -> Iterator[ProducerBatch]:
+        """Those that wait to be sent again, oldest first: they are in front of all others."""
+        for batch in self.waiting:
+            if batch.base_sequence < 0:
+                return
+            yield batch
+
+    def _forget_refusals(self) -> None:
+        for batch in self._sent():
+            batch.is_out_of_order = False
 
     def _land(self, batch: ProducerBatch) -> None:
         self.in_flight.remove(batch)

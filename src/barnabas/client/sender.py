@@ -193,7 +193,7 @@ class Sender:
         flight: Flight = []
         size_bytes = _REQUEST_OVERHEAD_BYTES
         for queue in queues:
-            size_bytes += queue.waiting[0].size_bytes
+            size_bytes += queue.next_batch().size_bytes
             if flight and size_bytes > self._config.max_request_size:
                 break
             flight.append(self._accumulator.take(queue))
@@ -221,14 +221,9 @@ class Sender:
 
     def _request(self, flight: Flight) -> ProduceRequest:
         topics: dict[str, list[PartitionProduceData]] = {}
-        accumulator = self._accumulator
         for batch in flight:
             topic, partition = batch.topic_partition
-            records = batch.encode(
-                accumulator.producer_id,
-                accumulator.producer_epoch,
-                is_transactional=self._transactions is not None,
-            )
+            records = batch.encode(is_transactional=self._transactions is not None)
             data = PartitionProduceData(index=partition, records=records)
             topics.setdefault(topic, []).append(data)
         return ProduceRequest(

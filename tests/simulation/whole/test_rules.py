@@ -276,6 +276,20 @@ def test_a_transaction_in_doubt_may_be_there_whole() -> None:
     assert broken_by(commit_it) == []
 
 
+def test_a_client_that_begins_anew_may_be_told_less_at_first() -> None:
+    """By a leader that does not know yet that it is deposed; from then on it goes forward."""
+
+    def begin_anew(made: HandMade) -> None:
+        made.history.sees_end(End("reader", False, SURE_0, 3, life=2))
+
+    def begin_anew_and_fall(made: HandMade) -> None:
+        begin_anew(made)
+        made.history.sees_end(End("reader", False, SURE_0, 2, life=2))
+
+    assert broken_by(begin_anew) == []
+    assert broken_by(begin_anew_and_fall) == ["end forward"]
+
+
 def test_nothing_is_promised_where_it_was_lost() -> None:
     def lose_everything(name: TopicPartition, *plants: Plant) -> Plant:
         def plant(made: HandMade) -> None:

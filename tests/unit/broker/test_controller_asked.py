@@ -6,13 +6,14 @@ Real runners over one store with a session each, and real requests between them.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from barnabas.cluster import layout
 from barnabas.cluster.control import IsrMember, IsrProposal, StopReplica
 from barnabas.cluster.image import NO_LEADER
-from barnabas.cluster.store import BadVersion, Check, Delete
+from barnabas.cluster.store import BadVersion, Check, Delete, Operation
 from barnabas.controller.controller import LogEnd
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
@@ -109,6 +110,44 @@ def test_a_directory_that_fails_on_a_broker_that_is_not_the_controller() -> None
         assert them[1].image.topics["t"].partitions[0].offline_replicas == (2,)
         node = await them.store.read("/log_dir_event_notification")
         assert node is not None and not node.children
+
+    scenario(play)
+
+
+def test_what_a_broker_had_lost_before_it_went_is_not_said_of_its_next_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ST-10: one round hears of both, and the disk is repaired when the broker comes back."""
+
+    async def play(them: Brokers) -> None:
+        office = them[1].runner._candidacy.office
+        may_commit = asyncio.Event()
+        commit = them[1].session.commit
+
+        async def held(operations: Sequence[Operation]) -> list[str | int]:
+            if isinstance(operations[0], Check):  # so it is the controller that writes
+                await may_commit.wait()
+            return await commit(operations)
+
+        await them[2].hang_up()
+        await them[1].runner.create_topic(assigned(3, 2))
+        await them[1].runner.create_topic(assigned(1, name="other"))
+        monkeypatch.setattr(them[1].session, "commit", held)
+        move = them[1].runner.reassign({TopicPartition("other", 0): (3,)})
+        moving = asyncio.ensure_future(move)
+        them[2].codes[T0] = KafkaStorageError.code
+        await them[2].listen()
+        await until(lambda: office.agenda.lost)
+        await them[2].die()
+        await until(lambda: layout.BROKER_IDS in office.agenda.changed)
+        may_commit.set()
+        await asyncio.wait_for(moving, PROMPT_S)
+        await until(lambda: 2 not in them[1].image.brokers)
+        await office.agenda.whole_round()
+        await them.start(2)
+        await until(lambda: T0 in them[2].hosted)
+        assert them[2].hosted[T0].isr == (3,)
+        assert them[1].image.topics["t"].partitions[0].offline_replicas == ()
 
     scenario(play)
 

@@ -130,6 +130,7 @@ class End(NamedTuple):
     is_committed: bool
     name: TopicPartition
     offset: int
+    life: int = 1  # of the client: the next one has heard nothing
 
 
 class History:

@@ -26,10 +26,12 @@ class Reader:
         self._is_committed = is_committed
         self._names = [name for topic in TOPICS for name in around.partitions(topic)]
         self._is_done = False
+        self._lives = 0
 
     async def run(self) -> None:
         options = self._around.options
         while not self._is_done:
+            self._lives += 1
             consumer = Consumer(
                 self._around.servers,
                 seams=self._around.seams(self.name),
@@ -86,7 +88,8 @@ class Reader:
             self._around.history.tell("{} does not get the ends: {}", self.name, error)
             return {}
         for name, offset in ends.items():
-            self._around.history.sees_end(End(self.name, self._is_committed, name, offset))
+            end = End(self.name, self._is_committed, name, offset, self._lives)
+            self._around.history.sees_end(end)
         return ends
 
     async def _is_at_end(self, consumer: Consumer, stretch: Stretch) -> bool:

@@ -217,12 +217,16 @@ def judge_reading(tally: Tally, evidence: Evidence) -> None:
 
 
 def judge_ends(tally: Tally, evidence: Evidence) -> None:
-    """What each client was told of the ends of partitions."""
-    before: dict[tuple[str, bool, TopicPartition], int] = {}
+    """What each client was told of the ends of partitions.
+
+    In one life: one that knows of no leader yet may ask one that is deposed and has not heard it,
+    and is told what was so then.
+    """
+    before: dict[tuple[str, int, bool, TopicPartition], int] = {}
     for end in evidence.history.ends:
         if end.name in evidence.allowed.lossy:
             continue
-        key = (end.client, end.is_committed, end.name)
+        key = (end.client, end.life, end.is_committed, end.name)
         if key in before:
             tally.judge(
                 "end forward",

@@ -203,7 +203,15 @@ def _hosted(servers: Servers) -> dict[TopicPartition, dict[int, Replica]]:
     for broker_id, server in servers.items():
         for replica in server.node.replicas:
             hosted.setdefault(replica.topic_partition, {})[broker_id] = replica
-    return dict(sorted(hosted.items()))
+    return {name: _assigned(hosted[name]) for name in sorted(hosted)}
+
+
+def _assigned(replicas: dict[int, Replica]) -> dict[int, Replica]:
+    """Without those that were moved away from a broker which was never told: they stay there until
+    somebody removes them, as Kafka's do."""
+    newest = max(replicas.values(), key=lambda each: each.partition.leader_epoch)
+    assigned = newest.partition.replicas
+    return {broker_id: each for broker_id, each in replicas.items() if broker_id in assigned}
 
 
 def _leaders(servers: Servers) -> dict[TopicPartition, Replica]:

@@ -42,10 +42,12 @@ _LARGE_CHANCE = 0.1
 
 def settled(history: History, writing: Writing, delivery: Delivery) -> None:
     """Note what became of a record."""
-    error, attempts = delivery.exception(), delivery.batch.attempts
+    error, batch = delivery.exception(), delivery.batch
     if error is None:
         history.acknowledged(writing, delivery.result().offset)
-    elif attempts == 0 or (attempts == 1 and isinstance(error, _REFUSALS)):
+    elif batch.attempts == 0 or (not batch.in_doubt and isinstance(error, _REFUSALS)):
+        # In doubt, and given up before it went again, it has the error of what made it so: that of
+        # another batch, perhaps.
         history.failed(writing, error)
     else:
         history.in_doubt(writing, error)

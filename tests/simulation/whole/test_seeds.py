@@ -1,0 +1,79 @@
+"""Whole brokers and real clients under faults, from seeds (DL-2, ZK-5, PR-7, GC-3)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.simulation.whole.__main__ import main, unjudged
+from barnabas.simulation.whole.plan import draw
+from barnabas.simulation.whole.run import run
+from barnabas.simulation.whole.shrink import shrink
+from tests.foreign import CHECKOUT
+from tests.simulation.whole.planted import PLANTED
+from tests.simulation.whole.seeds import check_worth, hold
+
+
+@pytest.mark.slow
+def test_seeds_hold_and_prove_something() -> None:
+    check_worth(hold(range(100)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(PLANTED))
+def test_a_planted_bug_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each within seeds that hold without it."""
+    PLANTED[kind](monkeypatch)
+    found = next((each for seed in range(100) if (each := run(draw(seed))).broken), None)
+    assert found is not None
+    assert f"seed {found.plan.seed}" in found.story
+
+
+@pytest.mark.slow
+def test_other_hashes_give_the_same_bytes() -> None:
+    def digests(hash_seed: str) -> str:
+        command = [sys.executable, "-m", "barnabas.simulation.whole", "--seed", "3"]
+        path = os.pathsep.join(sys.path)
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
+        result = subprocess.run(
+            [*command, "--seeds", "3", "--digest"],
+            env=environment,
+            cwd=Path(CHECKOUT),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
+        )
+        return result.stdout
+
+    assert digests("1") == digests("20261")
+
+
+@pytest.mark.slow
+def test_a_failing_run_shrinks_and_tells_its_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANTED["coordinator"](monkeypatch)
+    failed = next(each for seed in range(100) if (each := run(draw(seed))).broken)
+    smaller = shrink(failed, tries=8)
+    assert len(smaller.plan.faults) < len(failed.plan.faults)
+    assert "BROKEN: " in smaller.story and "faults:" in smaller.story
+    assert run(smaller.plan).digest == smaller.digest
+
+
+def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "1 seeds of whole brokers, 0 failed" in said
+    assert "elections" in said
+
+
+def test_what_was_never_met_is_told() -> None:
+    outcome = run(draw(1))
+    blind = outcome._replace(
+        judged={**outcome.judged, "once": 0}, events={**outcome.events, "expiries": 0}
+    )
+    assert {"once", "expiries"} <= set(unjudged([blind] * 30))
+    assert unjudged([blind]) == []

@@ -6,6 +6,7 @@ from statistics import median
 
 import pytest
 
+from barnabas.clock import SystemRandom
 from barnabas.simulation.__main__ import summary, unjudged_rules
 from barnabas.simulation.checkers import RULES
 from barnabas.simulation.machines import Machines
@@ -15,7 +16,7 @@ from barnabas.simulation.shrink import shrink
 from tests.simulation.planted import PLANTED, LeaderThatGivesUp
 
 QUICK = range(50)
-BULK = range(1000, 1300)
+BULK = range(1000, 2950)
 
 
 def _hold(seeds: range) -> list[Outcome]:
@@ -39,8 +40,16 @@ def test_what_every_disk_has_lost_is_nobody_s_fault(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_many_seeds_hold() -> None:
     _hold(BULK)
+
+
+@pytest.mark.slow
+def test_seeds_that_nobody_has_run_before_hold() -> None:
+    """Drawn anew each time: a failing one tells its number, and is the same again from it."""
+    first = 1_000_000 + SystemRandom().below(1 << 30)
+    _hold(range(first, first + 50))
 
 
 @pytest.mark.parametrize("kind", list(PLANTED))

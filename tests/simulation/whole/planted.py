@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.controller.controller import Controller
+from barnabas.cluster.image import PartitionImage
+from barnabas.controller import draft, failure
+from barnabas.controller.election import elect
 from barnabas.coordinator.transactions import Transactions
-from barnabas.replication.follower import Append, Follower
+from barnabas.replication.follower import Follower
 from barnabas.replication.partition import Advance, Partition
 from barnabas.storage.log import Log
 
@@ -29,26 +31,24 @@ def _leader_that_waits_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "_advance", advance)
 
 
-def _follower_that_cuts_nothing(patch: pytest.MonkeyPatch) -> None:
-    """It does not look where its leader says that its log is another one (KIP-101)."""
-    answered = Follower.answered
+def _follower_that_names_no_epoch(patch: pytest.MonkeyPatch) -> None:
+    """Its leader cannot see that their logs part, so nothing is cut (KIP-101)."""
+    fetch_from = Follower.fetch_from
 
-    def careless(self: Follower, sent: Any, got: Any) -> Any:
-        step = answered(self, sent, got._replace(diverging=None))
-        return step if got.diverging is None else Append()
+    def nameless(self: Follower) -> Any:
+        return fetch_from(self)._replace(last_fetched_epoch=-1)
 
-    patch.setattr(Follower, "answered", careless)
+    patch.setattr(Follower, "fetch_from", nameless)
 
 
-def _controller_that_trusts(patch: pytest.MonkeyPatch) -> None:
-    """It believes the ISR of brokers that may have lost records (KIP-966)."""
-    changed = Controller.brokers_changed
+def _controller_that_takes_anyone(patch: pytest.MonkeyPatch) -> None:
+    """It elects any live replica, in sync or not, and says that all of them are in sync (RE-10)."""
 
-    def trusting(self: Controller, live: Any) -> Any:
-        whole = {each: broker._replace(may_have_lost=False) for each, broker in live.items()}
-        return changed(self, whole)
+    def anyone(partition: PartitionImage, live: Any, controller_epoch: int) -> Any:
+        return elect(partition._replace(isr=partition.replicas), live, controller_epoch)
 
-    patch.setattr(Controller, "brokers_changed", trusting)
+    for module in (draft, failure):
+        patch.setattr(module, "elect", anyone)
 
 
 def _log_that_forgets_what_was_aborted(patch: pytest.MonkeyPatch) -> None:
@@ -70,8 +70,8 @@ def _coordinator_that_always_commits(patch: pytest.MonkeyPatch) -> None:
 PLANTED: Mapping[str, Plant] = MappingProxyType(
     {
         "leader": _leader_that_waits_for_nobody,
-        "follower": _follower_that_cuts_nothing,
-        "controller": _controller_that_trusts,
+        "follower": _follower_that_names_no_epoch,
+        "controller": _controller_that_takes_anyone,
         "log": _log_that_forgets_what_was_aborted,
         "coordinator": _coordinator_that_always_commits,
     }

@@ -8,10 +8,11 @@ from barnabas.clock import SystemRandom
 from tests.simulation.whole.seeds import check_worth, hold
 
 _FIRST_FRESH = 1_000_000
-_FRESH = 20
+_FRESH = 10
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_more_seeds_hold_and_prove_something() -> None:
     check_worth(hold(range(100, 200)))
 

@@ -1,7 +1,6 @@
 """One run of whole brokers: faults first, then quiet, in which everything has to come back.
 
 Brokers and clients are those that users run; loop, network, disks and metadata store are simulated.
-The same outcome for the same plan, on any machine.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import asyncio
 import hashlib
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -103,8 +102,8 @@ class _Stage:
         self.expiries += state is SessionState.EXPIRED
 
 
-def run(plan: Plan, prepare: Callable[[Brokers], None] | None = None) -> Outcome:
-    """`prepare`: what a test does to the brokers before they start."""
+def run(plan: Plan) -> Outcome:
+    """The same outcome for the same plan, on any machine."""
     stage = _Stage(plan)
     room, history = stage.room, stage.clients.history
     broken: list[str] = []
@@ -113,8 +112,6 @@ def run(plan: Plan, prepare: Callable[[Brokers], None] | None = None) -> Outcome
     hearing = Hearing(history)
     try:
         with hearing:
-            if prepare is not None:
-                prepare(stage.brokers)
             verdict = room.loop.run(_play(stage))
         broken += verdict.broken
         judged.update(verdict.counts)

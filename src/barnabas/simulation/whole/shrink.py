@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from barnabas.simulation.whole.brokers import Brokers
 from barnabas.simulation.whole.plan import Plan
 from barnabas.simulation.whole.run import Outcome, run
 
 
-def shrink(
-    failed: Outcome, prepare: Callable[[Brokers], None] | None = None, tries: int = 30
-) -> Outcome:
+def shrink(failed: Outcome, tries: int = 30) -> Outcome:
     """The smallest failing run that was found; at most so many are tried."""
     assert failed.broken
     smallest = failed
@@ -21,7 +16,7 @@ def shrink(
         if tries == 0:
             return False
         tries -= 1
-        outcome = run(plan, prepare)
+        outcome = run(plan)
         if outcome.broken:
             smallest = outcome
         return bool(outcome.broken)

@@ -175,6 +175,14 @@ def end_to_end(servers: str, topic: str, per_second: int, seconds: float) -> Lat
     count = int(per_second * seconds)
     sender = _SPAWN.Process(target=_send_paced, args=(servers, topic, per_second, count))
     sender.start()
+    taken = delays_ms(consumer, count)
+    sender.join()
+    consumer.close()
+    return Latencies(sorted(taken[count // 10 :]))  # the first tenth warms the connections up
+
+
+def delays_ms(consumer: Consumer, count: int) -> list[float]:
+    """How old each of the next records is, by the time that it begins with; raises TimeoutError."""
     taken: list[float] = []
     while len(taken) < count:
         record = consumer.poll(_TIMEOUT_SECONDS)
@@ -183,9 +191,7 @@ def end_to_end(servers: str, topic: str, per_second: int, seconds: float) -> Lat
             raise TimeoutError("no record came")
         if record.error() is None:
             taken.append((now - _TIME.unpack_from(record.value() or b"")[0]) / 1e6)
-    sender.join()
-    consumer.close()
-    return Latencies(sorted(taken[count // 10 :]))  # the first tenth warms the connections up
+    return taken
 
 
 def _send_paced(servers: str, topic: str, per_second: int, count: int) -> None:

@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.brokers import Broker, barnabas, barnabas_cluster
-from benchmarks.client_work import Latencies, end_offset, value_of
+from benchmarks.client_work import Latencies, delays_ms, end_offset, value_of
 from benchmarks.figures import Figure, number, write_json
 
 COMMAND = "python -m benchmarks.levels"
@@ -209,14 +209,7 @@ def _to_the_reader(broker: Broker, topic: str, reading: Reading, share: float) -
         target=_send_paced, args=(broker.servers, topic, reading.level, count), daemon=True
     )
     sender.start()
-    taken: list[float] = []
-    while len(taken) < count:
-        record = consumer.poll(_PATIENCE_SECONDS)
-        now = time.monotonic_ns()
-        if record is None:
-            raise TimeoutError("no record came")
-        if record.error() is None:
-            taken.append((now - _TIME.unpack_from(record.value() or b"")[0]) / 1e6)
+    taken = delays_ms(consumer, count)
     sender.join()
     consumer.close()
     return _counted(taken)

@@ -6,12 +6,12 @@ judged by, or an event that never came, is a failure too, over as many seeds as 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
+from barnabas.simulation.command import Simulator, run_seeds
 from barnabas.simulation.whole.plan import draw
 from barnabas.simulation.whole.rules import RULES
 from barnabas.simulation.whole.run import EVENTS, Outcome, run
@@ -22,28 +22,15 @@ _SEEDS_FOR_EVERY_RULE = 20
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0 if every seed held."""
-    parser = argparse.ArgumentParser(prog="python -m barnabas.simulation.whole")
-    parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--seeds", type=int, default=1, help="so many, one after the other")
-    parser.add_argument("--digest", action="store_true", help="print the digest of each run")
-    parser.add_argument("--whole", action="store_true", help="do not make failing runs smaller")
-    given = parser.parse_args(arguments)
-    outcomes, failed = [], []
-    for seed in range(given.seed, given.seed + given.seeds):
-        outcome = run(draw(seed))
-        outcomes.append(outcome._replace(story=""))
-        if given.digest:
-            _say(f"{seed} {outcome.digest}")
-        if outcome.broken:
-            failed.append(seed)
-            _say((outcome if given.whole else shrink(outcome)).story)
-    _say(summary(outcomes))
-    lacking = unjudged(outcomes)
-    if lacking:
-        _say(f"never met: {', '.join(lacking)}")
-    if failed:
-        _say(f"failed: {', '.join(map(str, failed))}; again: --seed {failed[0]}")
-    return 1 if failed or lacking else 0
+    simulator = Simulator(
+        "python -m barnabas.simulation.whole",
+        run=lambda seed: run(draw(seed)),
+        shrink=shrink,
+        forget_story=lambda outcome: outcome._replace(story=""),
+        summary=summary,
+        never_met=unjudged,
+    )
+    return run_seeds(simulator, arguments)
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -74,10 +61,6 @@ def unjudged(outcomes: Sequence[Outcome]) -> list[str]:
         return []
     rules = [rule for rule in RULES if not any(each.judged[rule] for each in outcomes)]
     return rules + [kind for kind in EVENTS if not any(each.events[kind] for each in outcomes)]
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
 
 
 if __name__ == "__main__":

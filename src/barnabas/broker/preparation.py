@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from barnabas.errors import CorruptData
 from barnabas.storage.admission import Limits, Steps, prepare
 
 Step = Callable[[], bytes] | None
+
+Preparation = Callable[[], Coroutine[Any, Any, memoryview]]
+"""Begins what takes longer; the batch when it is awaited."""
 
 
 class Preparer:
@@ -27,10 +31,11 @@ class Preparer:
 
     def prepared(
         self, records: memoryview, limits: Limits, now_ms: int
-    ) -> memoryview | Coroutine[Any, Any, memoryview]:
-        """The batch to append, or what to await for it; raises what the producer is to be told.
+    ) -> memoryview | Preparation:
+        """The batch to append, or whom to ask for it; raises what the producer is to be told.
 
-        `records` must stay valid until then, and is written to. The coroutine raises alike.
+        `records` must stay valid until then, and is written to. Who is asked raises alike; nobody
+        has to ask, since connections end at any time.
         """
         steps = prepare(records, limits, now_ms)
         try:
@@ -38,7 +43,7 @@ class Preparer:
         except StopIteration as end:
             ready: memoryview = end.value
             return ready
-        return _finish(steps, step) if step is None else self._finish_large(steps, step)
+        return partial(_finish if step is None else self._finish_large, steps, step)
 
     async def _finish_large(self, steps: Steps, step: Step) -> memoryview:
         async with self._large:

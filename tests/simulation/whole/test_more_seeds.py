@@ -8,7 +8,7 @@ from barnabas.clock import SystemRandom
 from tests.simulation.whole.seeds import check_worth, hold
 
 _FIRST_FRESH = 1_000_000
-_FRESH = 10
+_FRESH = 5
 
 
 @pytest.mark.slow

@@ -6,12 +6,11 @@ import asyncio
 import gc
 import time
 import tracemalloc
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from barnabas.broker.preparation import Preparer
+from barnabas.broker.preparation import Preparation, Preparer
 from barnabas.config import LogConfig
 from barnabas.errors import InvalidRecord
 from barnabas.records.batch import read_header, seal
@@ -25,7 +24,7 @@ BOUNDED = Limits.of(LogConfig(message_timestamp_before_max_ms=1 << 50))
 ZIPPED = Limits.of(LogConfig(compression_type="gzip"))
 
 
-async def finish(outcome: memoryview | Coroutine[Any, Any, memoryview]) -> tuple[memoryview, int]:
+async def finish(outcome: memoryview | Preparation) -> tuple[memoryview, int]:
     """The batch, and how often somebody else had a turn meanwhile."""
     turns = 0
     loop = asyncio.get_running_loop()
@@ -37,7 +36,7 @@ async def finish(outcome: memoryview | Coroutine[Any, Any, memoryview]) -> tuple
 
     turn()
     assert not isinstance(outcome, memoryview)
-    return await outcome, turns
+    return await outcome(), turns
 
 
 def test_a_small_batch_is_ready_at_once() -> None:
@@ -47,6 +46,12 @@ def test_a_small_batch_is_ready_at_once() -> None:
     assert read_header(ready).codec == 1
     with pytest.raises(InvalidRecord):
         Preparer().prepared(memoryview(batch(1)), COMPACTED, T0)
+
+
+def test_nobody_has_to_wait_for_what_takes_longer() -> None:
+    """UX-4: a connection may end first, and nothing has begun that would complain of it."""
+    left = Preparer().prepared(memoryview(batch(20_000)), BOUNDED, T0)
+    assert not isinstance(left, memoryview) and not asyncio.iscoroutine(left)
 
 
 def test_a_large_batch_lets_others_have_their_turn() -> None:
@@ -74,10 +79,10 @@ def test_of_large_batches_one_is_unpacked_at_a_time() -> None:
     """UX-4: a thousand bombs need the memory of one; what is small does not wait for them."""
     order: list[str] = []
 
-    async def note(name: str, outcome: memoryview | Coroutine[Any, Any, memoryview]) -> None:
+    async def note(name: str, outcome: memoryview | Preparation) -> None:
         assert not isinstance(outcome, memoryview)
         order.append(f"{name} begins")
-        await outcome
+        await outcome()
         order.append(f"{name} ends")
 
     async def race() -> None:
@@ -112,7 +117,7 @@ def test_a_refusal_does_not_hold_what_the_batch_unpacked_to() -> None:
             outcome = Preparer().prepared(memoryview(bomb), COMPACTED, T0)
             assert not isinstance(outcome, memoryview)
             try:
-                await outcome
+                await outcome()
             except InvalidRecord as error:
                 kept = error
             held = await held_at_last(2 << 20)

@@ -12,11 +12,12 @@ waits for that. A failed partition does not fail its neighbours.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from barnabas.broker.channel import Hold, Later, Outcome, Staged
 from barnabas.broker.context import Context
+from barnabas.broker.preparation import Preparation
 from barnabas.broker.replica import Replica
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.errors import (
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 Appended = list[tuple[Replica, int, PartitionProduceResponse]]
 
 # A batch that has to be prepared first: its topic, where it goes, and the preparation.
-Unprepared = list[tuple[str, PartitionProduceData, Coroutine[Any, Any, memoryview]]]
+Unprepared = list[tuple[str, PartitionProduceData, Preparation]]
 
 ACKS_NONE, ACKS_ALL = 0, -1
 _ZSTD = 7  # the first version that may carry it (KIP-110)
@@ -141,7 +142,7 @@ class _Produced(Staged):
         three of them."""
         for topic, data, preparation in unprepared:
             try:
-                data.records = await preparation
+                data.records = await preparation()
             except KafkaError as error:
                 self._refuse(topic, data, error)
         if self._context.node.verifier is not None and self._request.transactional_id is not None:

@@ -54,13 +54,6 @@ async def load_topics(
     return await images_of(store, topics, latest_epoch_of)
 
 
-async def load_topic(
-    store: MetadataStore, name: str, latest_epoch_of: LatestEpochOf = no_log
-) -> TopicImage | None:
-    """One topic, or None where there is none."""
-    return (await load_topics(store, latest_epoch_of, [name])).get(name)
-
-
 async def images_of(
     store: MetadataStore, topics: Mapping[str, TopicNode], latest_epoch_of: LatestEpochOf
 ) -> dict[str, TopicImage]:
@@ -126,21 +119,9 @@ async def load_configs_of(
     }
 
 
-async def load_topic_config(store: MetadataStore, name: str) -> dict[str, str]:
+async def load_topic_config(store: MetadataStore, name: str) -> Mapping[str, str]:
     """What a topic's own config sets; nothing if it has no node."""
-    path = layout.topic_config_path(name)
-    node = await store.read(path)
-    return {} if node is None else layout.decode_config(path, node.data)
-
-
-async def load_topic_configs(store: MetadataStore) -> dict[str, dict[str, str]]:
-    """The configs of all topics that have any: what a broker needs before it opens its logs."""
-    configs = {}
-    for name in await children(store, layout.TOPIC_CONFIGS):
-        config = await load_topic_config(store, name)
-        if config:
-            configs[name] = config
-    return configs
+    return (await load_configs_of(store, [name]))[name]
 
 
 async def children(store: MetadataStore, path: str) -> tuple[str, ...]:

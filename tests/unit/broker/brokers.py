@@ -19,6 +19,7 @@ from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica, 
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.embedded_session import EmbeddedSession
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint, PartitionImage
+from barnabas.cluster.loading import load_topics
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.controller.controller import LogEnd
@@ -260,11 +261,8 @@ class Brokers:
 
     async def state(self, topic: str, partition: int = 0) -> PartitionImage:
         """What the store holds."""
-        from barnabas.cluster.loading import load_topic
-
-        loaded = await load_topic(self.store, topic)
-        assert loaded is not None
-        return loaded.partitions[partition]
+        loaded = await load_topics(self.store, names=[topic])
+        return loaded[topic].partitions[partition]
 
 
 def scenario(play: Callable[[Brokers], Awaitable[None]], brokers: int = 3, **settings: str) -> None:

@@ -16,7 +16,7 @@ from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica, 
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.journal import JOURNAL_NAME, Journal
-from barnabas.cluster.loading import load_topic_configs
+from barnabas.cluster.loading import load_configs_of
 from barnabas.cluster.store import Check, Create, Delete, Set
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
@@ -287,7 +287,10 @@ def test_a_restart_takes_up_everything(tmp_path: Path) -> None:
         assert host.image.cluster_id == first_ids[0]
         assert host.image.controller_epoch == 2
         assert host.image.topics["a"].config == {"segment.bytes": "1000"}
-        assert await load_topic_configs(host.store) == {"a": {"segment.bytes": "1000"}}
+        assert await load_configs_of(host.store, ["a", "b"]) == {
+            "a": {"segment.bytes": "1000"},
+            "b": {},
+        }
 
     run(before, lambda: EmbeddedStore.open(tmp_path))
     run(after, lambda: EmbeddedStore.open(tmp_path))

@@ -48,6 +48,12 @@ def take(accumulator: Accumulator, now_ms: int = 0) -> ProducerBatch:
     return accumulator.take(queue)
 
 
+def take_new(accumulator: Accumulator, text: str) -> ProducerBatch:
+    """A batch of one record, in flight."""
+    append(accumulator, text)
+    return take(accumulator)
+
+
 def known(**options: Any) -> Accumulator:
     """Whose leader has a batch of it already: of one that it does not know it is sent one alone."""
     accumulator = identified(**options)
@@ -154,10 +160,8 @@ def test_a_retry_keeps_its_bytes_and_its_place() -> None:
 def test_what_follows_a_refused_batch_moves_up() -> None:
     """PR-6: a refused batch leaves no gap in the sequence."""
     accumulator = known()
-    append(accumulator, "a")
-    refused = take(accumulator)
-    append(accumulator, "b")
-    following = take(accumulator)
+    refused = take_new(accumulator, "a")
+    following = take_new(accumulator, "b")
     accumulator.fail_attempt(refused, InvalidRecord("no"), 0)
     assert isinstance(refused.error, InvalidRecord)
     accumulator.fail_attempt(following, OutOfOrderSequenceNumber(), 0)
@@ -174,8 +178,7 @@ def test_the_first_batch_of_an_identity_travels_alone() -> None:
     any first sequence of a producer that it does not know. What moves up then would be stored under
     a sequence that the next batch has too, which would be taken for a repetition and be lost."""
     accumulator = identified()
-    append(accumulator, "first")
-    first = take(accumulator)
+    first = take_new(accumulator, "first")
     append(accumulator, "second")
     assert accumulator.ready(0).queues == []
     accumulator.acknowledge(first, 0, -1)
@@ -207,10 +210,8 @@ def test_what_is_older_than_an_acknowledged_batch_is_stored() -> None:
     """PR-6: two are in the log, their answers are lost; the leader comes back with a snapshot: it
     has a producer's last batch alone. As it refuses gaps, it has the first of them as well."""
     accumulator = known()
-    append(accumulator, "older")
-    older = take(accumulator)
-    append(accumulator, "younger")
-    younger = take(accumulator)
+    older = take_new(accumulator, "older")
+    younger = take_new(accumulator, "younger")
     for each in (older, younger):
         accumulator.fail_attempt(each, ConnectionLost("gone"), 0)
     assert (take(accumulator), take(accumulator)) == (older, younger)
@@ -224,10 +225,8 @@ def test_what_is_older_than_an_acknowledged_batch_is_stored() -> None:
 def test_what_was_acknowledged_in_the_meantime_counts_as_well() -> None:
     """PR-6: as above, where the younger one had its answer before the leader came back."""
     accumulator = known()
-    append(accumulator, "older")
-    older = take(accumulator)
-    append(accumulator, "younger")
-    younger = take(accumulator)
+    older = take_new(accumulator, "older")
+    younger = take_new(accumulator, "younger")
     accumulator.fail_attempt(older, NotLeaderOrFollower(), 0)
     accumulator.acknowledge(younger, 17, -1)
     assert take(accumulator) is older
@@ -240,10 +239,8 @@ def test_what_was_acknowledged_in_the_meantime_counts_as_well() -> None:
 def test_what_is_out_of_order_waits_for_those_that_were_sent_behind_it() -> None:
     """PR-6: else, refused each time before the younger one is taken, it would go on for ever."""
     accumulator = known()
-    append(accumulator, "older")
-    older = take(accumulator)
-    append(accumulator, "younger")
-    younger = take(accumulator)
+    older = take_new(accumulator, "older")
+    younger = take_new(accumulator, "younger")
     for each in (older, younger):
         accumulator.fail_attempt(each, ConnectionLost("gone"), 0)
     append(accumulator, "never sent")
@@ -262,10 +259,8 @@ def test_what_is_out_of_order_waits_for_those_that_were_sent_behind_it() -> None
 def test_sequences_are_lost_where_all_that_was_sent_is_out_of_order() -> None:
     """PR-6: no acknowledgement says that the leader has them: they go under a new identity."""
     accumulator = known()
-    append(accumulator, "older")
-    older = take(accumulator)
-    append(accumulator, "younger")
-    younger = take(accumulator)
+    older = take_new(accumulator, "older")
+    younger = take_new(accumulator, "younger")
     accumulator.fail_attempt(older, OutOfOrderSequenceNumber(), 0)
     assert not accumulator.needs_producer_id
     accumulator.fail_attempt(younger, OutOfOrderSequenceNumber(), 0)
@@ -282,8 +277,7 @@ def test_sequences_that_are_lost_are_those_of_one_partition() -> None:
     other, _ = accumulator.append(TopicPartition("t", 1), record(), SIZE, 0)
     take(accumulator)
     sent = other.encode()
-    append(accumulator, "lost")
-    lost = take(accumulator)
+    lost = take_new(accumulator, "lost")
     accumulator.fail_attempt(other, ConnectionLost("gone"), 0)
     accumulator.fail_attempt(lost, OutOfOrderSequenceNumber(), 0)
     accumulator.identify(10, 0)
@@ -309,10 +303,8 @@ def test_a_batch_that_goes_again_is_in_doubt() -> None:
 def test_a_batch_that_only_moves_up_is_in_no_doubt() -> None:
     """PR-6: refused behind a refused one it is not stored; nothing is lost if it is refused too."""
     accumulator = known()
-    append(accumulator, "a")
-    refused = take(accumulator)
-    append(accumulator, "b")
-    following = take(accumulator)
+    refused = take_new(accumulator, "a")
+    following = take_new(accumulator, "b")
     accumulator.fail_attempt(refused, InvalidRecord("no"), 0)
     accumulator.fail_attempt(following, OutOfOrderSequenceNumber(), 0)
     assert not following.in_doubt

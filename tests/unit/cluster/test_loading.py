@@ -8,7 +8,7 @@ from pathlib import Path
 
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import PartitionImage
-from barnabas.cluster.loading import load_brokers, load_topic, load_topic_configs, load_topics
+from barnabas.cluster.loading import load_brokers, load_configs_of, load_topics
 from barnabas.cluster.store import Create
 
 
@@ -42,8 +42,7 @@ def test_topics_brokers_and_configs(shared: Path) -> None:
         brokers = await load_brokers(store)
         assert list(brokers) == [0]
         assert brokers[0].endpoints[0].port == 20010
-        configs = await load_topic_configs(store)
-        assert configs["epochs"] == epochs.config
+        assert await load_configs_of(store, ["epochs"]) == {"epochs": epochs.config}
 
     asyncio.run(scenario())
 
@@ -51,8 +50,7 @@ def test_topics_brokers_and_configs(shared: Path) -> None:
 def test_a_partition_without_its_state_node_was_never_led(shared: Path) -> None:
     async def scenario() -> None:
         store = await _imported(shared, "single-running.json")
-        topic = await load_topic(store, "__consumer_offsets")
-        assert topic is not None
+        topic = (await load_topics(store, names=["__consumer_offsets"]))["__consumer_offsets"]
         assert topic.partitions[49] == PartitionImage.never_led([0])
         assert topic.partitions[0].leader == 0
 
@@ -64,7 +62,7 @@ def test_what_is_not_there(shared: Path) -> None:
         store = EmbeddedStore()
         assert await load_topics(store) == {}
         assert await load_brokers(store) == {}
-        assert await load_topic(store, "none") is None
-        assert await load_topic_configs(store) == {}
+        assert await load_topics(store, names=["none"]) == {}
+        assert await load_configs_of(store, ["none"]) == {"none": {}}
 
     asyncio.run(scenario())

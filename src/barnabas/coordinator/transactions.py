@@ -167,6 +167,8 @@ class Transactions:
         if asker is not None and current is not None:
             # Of no meaning unless, and only for as long as, `owner` is the current one.
             self._continued[name] = _Continued(asker, owner)
+        elif (last := self._continued.get(name)) and last.after == owner:
+            del self._continued[name]  # its append was refused, and now it is another's
         record = initialized(name, owner, timeout_ms, now_ms).record()
         answer = InitProducerIdResponse(
             producer_id=owner.producer_id, producer_epoch=owner.producer_epoch

@@ -108,6 +108,25 @@ def test_another_producer_ends_what_may_be_asked_again(
     assert driver.init(owner=owner).error_code == ProducerFenced.code
 
 
+def test_an_epoch_that_was_refused_to_one_belongs_to_the_next_alone(
+    driver: Driver, owner: tuple[int, int]
+) -> None:
+    """PR-7: two producers with one epoch would end each other's transactions."""
+    driver.is_refusing = True
+    assert driver.init(owner=owner) is None
+    driver.is_refusing = False
+    assert driver.owner() == (FIRST_ID, 1)
+    assert driver.init(owner=owner).error_code == ProducerFenced.code
+
+
+def test_a_refusal_to_another_takes_no_answer_away(driver: Driver, owner: tuple[int, int]) -> None:
+    driver.init(owner=owner)
+    driver.is_refusing = True
+    assert driver.init() is None
+    driver.is_refusing = False
+    assert driver.init(owner=owner).producer_epoch == 1
+
+
 def test_a_fenced_producer_cannot_abort_its_successor(
     driver: Driver, owner: tuple[int, int]
 ) -> None:

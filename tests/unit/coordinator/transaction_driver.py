@@ -50,7 +50,8 @@ class Driver:
         return [reply.message for reply in decision.replies]
 
     def answer(self, decision: Decision) -> Any:
-        (message,) = self.carry_out(decision)
+        """None if the append is refused."""
+        (message,) = self.carry_out(decision) or (None,)
         return message
 
     def pass_time(self, ms: int) -> int:

@@ -235,9 +235,8 @@ class Replicas:
             self._offline.discard(topic_partition)
             if replica is not None:
                 self._gone(replica)
-            if topic_partition in self._foreign:
-                self._foreign.discard(topic_partition)
-            elif request.delete and topic_partition in self._store.logs:
+            is_ours = topic_partition not in self._foreign
+            if request.delete and is_ours and topic_partition in self._store.logs:
                 codes[topic_partition] = self._delete(topic_partition)
             if request.delete and not codes[topic_partition]:
                 self.placed(topic_partition)
@@ -349,6 +348,7 @@ class Replicas:
             self._foreign.add(name)
             self._offline.add(name)
             return None
+        self._foreign.discard(name)
         try:
             return self._host(state)
         except DirectoryError as error:

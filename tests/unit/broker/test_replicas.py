@@ -268,6 +268,10 @@ def test_st_10_another_topic_s_log_does_not_hold_up_a_deletion(directories: list
     disks.store.close()
     disks = OnDisks(directories)
     assert disks.host(FIRST, topic_id=b"\2" * 16) == KafkaStorageError.code
+    for delete in (False, True, True):  # as a controller tells it
+        assert disks.stop(FIRST, delete=delete) == [0]
+        assert (home / "t-0").is_dir()
+    assert disks.host(FIRST) == 0
     assert disks.stop(FIRST) == [0]
-    assert (home / "t-0").is_dir()
+    assert not (home / "t-0").exists(), "its own topic may delete it"
     disks.store.close()

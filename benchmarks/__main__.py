@@ -12,10 +12,8 @@ broker; alone it has three as well, and so have `.cluster` and `.failover`.
 
 from __future__ import annotations
 
-import argparse
 import platform
 from collections.abc import Callable
-from pathlib import Path
 
 from rich.console import Console
 
@@ -30,25 +28,22 @@ from benchmarks import (
     transactions,
     workloads,
 )
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, parser_of, show
 from benchmarks.warm_memory import WarmMemory
 
 COMPACTED_MEGABYTES = 200
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--quick", action="store_true", help="a twentieth of it: does it run?")
     parser.add_argument("--fill-memory", action="store_true", help="slow; see warm_memory.py")
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     with WarmMemory(wanted=options.fill_memory) as memory:
         figures = measure(0.05 if options.quick else 1.0, memory)
         state = memory.state
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    show(f"Barnabas on {python}, {platform.machine()}, {state}", figures, "other")
-    if options.json:
-        write_json(options.json, figures)
+    show(f"Barnabas on {python}, {platform.machine()}, {state}", figures, options.json, "other")
 
 
 def measure(share: float, memory: WarmMemory) -> list[Figure]:

@@ -22,7 +22,7 @@ from benchmarks import client_work
 from benchmarks.bare_write import BareWrite
 from benchmarks.brokers import Broker, barnabas_cluster, kafka_cluster
 from benchmarks.client_work import Load
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, show
 from benchmarks.warm_memory import WarmMemory
 from benchmarks.workloads import LARGE, LZ4, SMALL, Plan, Transfer, arguments, measure
 
@@ -67,9 +67,7 @@ def run(options: argparse.Namespace) -> None:
         if not options.only or any(word in "idle" for word in options.only):
             figures += rest(clusters, options.scale)
     title = f"three brokers, acks=all, warm={options.warm}, {options.rounds} round(s)"
-    show(title, figures, "Kafka 3.9.1" if options.kafka else "")
-    if options.json:
-        write_json(options.json, figures)
+    show(title, figures, options.json, "Kafka 3.9.1" if options.kafka else "")
 
 
 def rest(clusters: Sequence[Broker], scale: float) -> list[Figure]:

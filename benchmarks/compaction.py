@@ -10,7 +10,6 @@ sends one record at a time to another topic of the broker, before and while it c
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
@@ -38,7 +37,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start, open_log
 from barnabas.types import TopicPartition
 from benchmarks.client_work import create_topic
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, parser_of, show
 from benchmarks.raw_client import Frames, Pipeline, batch_of, fill, produce_frame
 from tests.integration.broker_process import BrokerProcess
 
@@ -53,14 +52,11 @@ ROUNDS, REQUESTS = 20, 1000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--megabytes", type=int, default=200)
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     figures = measure(options.megabytes)
-    show("compaction", figures)
-    if options.json:
-        write_json(options.json, figures)
+    show("compaction", figures, options.json)
 
 
 def measure(megabytes: int) -> list[Figure]:

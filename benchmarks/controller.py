@@ -9,7 +9,6 @@ values, as after months of life. Beside it, in which pieces the decision would b
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 
@@ -18,7 +17,7 @@ from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint, Partitio
 from barnabas.controller.controller import Controller, Decision
 from barnabas.controller.decision import split
 from barnabas.types import TopicPartition
-from benchmarks.figures import Figure, show
+from benchmarks.figures import Figure, parser_of, show
 
 PARTITIONS = 10_000
 _PER_TOPIC = 100
@@ -92,10 +91,10 @@ def _proposal(controller: Controller) -> IsrProposal:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     options = parser.parse_args()
-    show("the controller machine alone", measure(options.partitions))
+    show("the controller machine alone", measure(options.partitions), options.json)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ a TCP connection on loopback to a process that drops what comes, from a file in 
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import select
@@ -23,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, parser_of, show
 
 COMMAND = "python -m benchmarks.disk"
 MEGABYTE, GIGABYTE = 1e6, 1e9
@@ -42,15 +41,12 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as peer:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--megabytes", type=int, default=128)
     parser.add_argument("--directory", type=Path, help="on the disk that is meant")
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     figures = measure(options.megabytes, options.directory)
-    show("the disk, and sendfile", figures, "the other way")
-    if options.json:
-        write_json(options.json, figures)
+    show("the disk, and sendfile", figures, options.json, "the other way")
 
 
 def measure(megabytes: int, directory: Path | None = None) -> list[Figure]:

@@ -10,7 +10,6 @@ session ends (here after 2 s), which is ZooKeeper's share and not counted.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import signal
 import tempfile
@@ -23,9 +22,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient  # type: ignore[import-untyped]
 
-from benchmarks.figures import Figure, show
-from tests.integration.broker_process import wait_until
+from benchmarks.figures import Figure, parser_of, show
 from tests.integration.cluster_process import ClusterProcess, cluster_process
+from tests.waiting import wait_until
 
 PARTITIONS = 1_000
 TOPIC = "led-by-one"
@@ -33,10 +32,10 @@ _PATIENCE_SECONDS = 60.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     options = parser.parse_args()
-    show("failover, three brokers", measure(options.partitions), "")
+    show("failover, three brokers", measure(options.partitions), options.json)
 
 
 def measure(partitions: int) -> list[Figure]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +40,13 @@ class Figure(NamedTuple):
     @property
     def ratio(self) -> float | None:
         return self.reached / self.other if self.other else None
+
+
+def parser_of(document: str | None) -> argparse.ArgumentParser:
+    """What every benchmark understands; `document` is what its module says of itself."""
+    parser = argparse.ArgumentParser(description=(document or "").partition("\n")[0])
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    return parser
 
 
 def table(title: str, figures: Iterable[Figure], other: str = "") -> Table:
@@ -80,11 +88,14 @@ def number(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:.3f}"
 
 
-def show(title: str, figures: Iterable[Figure], other: str = "") -> None:
+def show(title: str, figures: Sequence[Figure], json_file: Path | None, other: str = "") -> None:
+    """A table, and the file if one was asked for."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=120)
     console.print(table(title, figures, other))
+    if json_file is not None:
+        write_json(json_file, figures)
 
 
 def write_json(path: Path, figures: Iterable[Figure]) -> None:

@@ -7,7 +7,6 @@ The client is one process that does as little as it can; CPU is the broker's own
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import resource
 import statistics
@@ -51,7 +50,7 @@ from barnabas.protocol.messages.sync_group import (
 )
 from benchmarks.accounting import cpu_seconds, resident_bytes
 from benchmarks.client_work import create_topic
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, parser_of, show
 from benchmarks.light_client import LightClient, frame_of
 from benchmarks.raw_client import Frames, Pipeline
 from tests.integration.broker_process import BrokerProcess, broker_process
@@ -67,15 +66,12 @@ _PER_COMMIT = 1_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--members", type=int, default=MEMBERS, help=f"default {MEMBERS}")
     parser.add_argument("--only", choices=_PARTS, action="append", help="repeatable")
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     figures = measure(options.members, options.only or ())
-    show("Groups", figures)
-    if options.json:
-        write_json(options.json, figures)
+    show("Groups", figures, options.json)
 
 
 def measure(members: int = MEMBERS, parts: Sequence[str] = ()) -> list[Figure]:

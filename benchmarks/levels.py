@@ -12,7 +12,6 @@ another process to `poll` in this one, by the same clock, at a steady rate.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import multiprocessing
 import struct
@@ -32,7 +31,7 @@ from rich.table import Table
 
 from benchmarks.brokers import Broker, barnabas, barnabas_cluster
 from benchmarks.client_work import Latencies, delays_ms, end_offset, value_of
-from benchmarks.figures import Figure, number, write_json
+from benchmarks.figures import Figure, number, parser_of, write_json
 
 COMMAND = "python -m benchmarks.levels"
 RECORD_BYTES = 100
@@ -97,11 +96,10 @@ READINGS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--alone", action="store_true", help="one broker only, no ZooKeeper")
     parser.add_argument("--only", action="append", help="levels that have this word (repeatable)")
     parser.add_argument("--scale", type=float, default=1.0, help="of the records and seconds")
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     try:
         rows = alone(options.scale, options.only)

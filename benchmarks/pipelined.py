@@ -14,7 +14,6 @@ request costs when nothing is there to share it, beside the same round trip to t
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import statistics
 import subprocess
@@ -27,7 +26,7 @@ from typing import NamedTuple
 from benchmarks.accounting import cpu_seconds
 from benchmarks.bare_server import __file__ as _bare_server
 from benchmarks.client_work import create_topic, end_offset
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, parser_of, show
 from benchmarks.raw_client import (
     Frames,
     Pipeline,
@@ -82,17 +81,14 @@ class Round(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--only", choices=CASES, action="append", help="repeatable")
     parser.add_argument("--seconds", type=float, default=2.0, help="per server and case")
     parser.add_argument("--warm", action="store_true", help="fill free memory first (see there)")
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     with WarmMemory(wanted=options.warm) as memory:
         figures = measure(options.only or list(CASES), options.seconds, memory)
-    show("pipelined, one connection, against a bare server", figures, "bare")
-    if options.json:
-        write_json(options.json, figures)
+    show("pipelined, one connection, against a bare server", figures, options.json, "bare")
 
 
 def measure(names: list[str], seconds: float, memory: WarmMemory) -> list[Figure]:

@@ -51,7 +51,6 @@ class Run(NamedTuple):
 
     requests: int
     seconds: float
-    response_bytes: int
 
 
 def batch_of(size_bytes: int, value: bytes = _VALUE) -> tuple[bytes, int]:
@@ -138,7 +137,7 @@ class Pipeline:
             answered += done
         if unread or outstanding:
             raise ValueError(f"answers are not all of {size} bytes")
-        return Run(answered, time.perf_counter() - began, size)
+        return Run(answered, time.perf_counter() - began)
 
     def one_at_a_time(self, count: int) -> list[float]:
         """So many requests, each after the answer to the one before; the sorted times in ms."""

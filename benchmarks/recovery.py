@@ -10,12 +10,11 @@ scan, not of the disk.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from pathlib import Path
 
 from benchmarks.client_work import create_topic
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, parser_of, show
 from benchmarks.raw_client import Frames, batch_of, fill, produce_frame
 from benchmarks.startup import restarted_ms, stop
 from tests.integration.broker_process import BrokerProcess
@@ -29,14 +28,11 @@ CASES = (("16 KiB batches", 16 * 1024, 500.0), ("one-record batches", 0, None))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--megabytes", type=int, default=512)
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     figures = measure(options.megabytes)
-    show("recovery scan", figures)
-    if options.json:
-        write_json(options.json, figures)
+    show("recovery scan", figures, options.json)
 
 
 def measure(megabytes: int) -> list[Figure]:

@@ -10,7 +10,6 @@ give it, after a clean stop.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import statistics
 import tempfile
@@ -22,7 +21,7 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from benchmarks.accounting import resident_bytes
 from benchmarks.client_work import create_topic
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, parser_of, show
 from tests.integration.broker_process import BrokerProcess, broker_process
 from tests.raw_client import RawClient
 
@@ -35,16 +34,13 @@ CREATED_AT_ONCE = 500
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--starts", type=int, default=11)
     parser.add_argument("--partitions", type=int, default=2000)
     parser.add_argument("--connections", type=int, default=2000)
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     figures = measure(options.starts, options.partitions, options.connections)
-    show("start and idle", figures)
-    if options.json:
-        write_json(options.json, figures)
+    show("start and idle", figures, options.json)
 
 
 def measure(starts: int, partitions: int, connections: int) -> list[Figure]:

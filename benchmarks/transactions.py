@@ -8,7 +8,6 @@ A transaction is what the smallest one is: AddPartitionsToTxn, one batch of one 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import tempfile
 import time
@@ -46,7 +45,7 @@ from barnabas.records.record import BatchBuilder
 from benchmarks import brokers
 from benchmarks.accounting import cpu_seconds
 from benchmarks.client_work import create_topic
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, parser_of, show
 from benchmarks.light_client import LightClient
 
 COMMAND = "python -m benchmarks.transactions"
@@ -56,16 +55,13 @@ _ADD, _END, _INIT, _PRODUCE, _TRANSACTION = 2, 2, 1, 8, 1
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--producers", type=int, default=PRODUCERS)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--kafka", action="store_true", help="a real Kafka beside it")
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     figures = measure(options.producers, options.seconds, beside_kafka=options.kafka)
-    show("Transactions", figures, "Kafka" if options.kafka else "")
-    if options.json:
-        write_json(options.json, figures)
+    show("Transactions", figures, options.json, "Kafka" if options.kafka else "")
 
 
 def measure(

@@ -30,7 +30,7 @@ from benchmarks.accounting import Cpu
 from benchmarks.bare_write import BareWrite
 from benchmarks.brokers import Broker, barnabas, kafka
 from benchmarks.client_work import Load
-from benchmarks.figures import Figure, show, write_json
+from benchmarks.figures import Figure, parser_of, show
 from benchmarks.warm_memory import WarmMemory
 
 GIGABYTE, MEGABYTE = 1e9, 1e6
@@ -94,13 +94,12 @@ def main() -> None:
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--only", action="append", help="rows whose name holds this; repeatable")
     parser.add_argument("--scale", type=float, default=1.0, help="more or fewer records")
     parser.add_argument("--rounds", type=int, default=1, help="of all rows; medians are shown")
     parser.add_argument("--warm", type=int, default=2, help="warm-up rounds (default 2)")
     parser.add_argument("--cold", action="store_true", help="leave free memory as it is")
-    parser.add_argument("--json", type=Path, help="write the figures there")
     return parser
 
 
@@ -115,9 +114,7 @@ def run(options: argparse.Namespace, *, with_kafka: bool) -> None:
             brokers.append(stack.enter_context(kafka(directory / "kafka")))
         figures = measure(brokers, options, memory, floor)
     title = f"confluent-kafka, warm={options.warm}, {options.rounds} round(s), {memory.state}"
-    show(title, figures, "Kafka 3.9.1" if with_kafka else "")
-    if options.json:
-        write_json(options.json, figures)
+    show(title, figures, options.json, "Kafka 3.9.1" if with_kafka else "")
 
 
 def measure_alone(scale: float, memory: WarmMemory) -> list[Figure]:

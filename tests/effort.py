@@ -10,9 +10,9 @@ IS_QUICK = bool(os.environ.get("BARNABAS_QUICK"))
 _SHARE = 5
 
 
-def examples(count: int) -> int:
-    """So many examples of a property; in a quick run a fifth of them, but ten if there are ten."""
-    return min(count, max(10, count // _SHARE)) if IS_QUICK else count
+def examples(count: int, least: int = 10) -> int:
+    """So many examples of a property; in a quick run a fifth of them, but `least` if there are."""
+    return min(count, max(least, count // _SHARE)) if IS_QUICK else count
 
 
 def places(count: int) -> range:

@@ -17,7 +17,7 @@ from barnabas.records.record import BatchBuilder
 
 T = TypeVar("T")
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """How long a test waits for what must come: it bounds a hang, and says nothing of speed."""
 
 AN_HOUR_MS = 3_600_000

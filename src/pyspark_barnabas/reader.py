@@ -15,7 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from barnabas.client.errors import NoOffsetForPartition
+from barnabas.client.errors import LogTruncated, NoOffsetForPartition
 from barnabas.client.sync import SyncConsumer
 from barnabas.errors import BarnabasError
 from barnabas.records.columns import Columns, iterate_columns
@@ -89,8 +89,8 @@ def read_range(
         while position < end:
             try:
                 answer = consumer.fetch_batches(options.poll_timeout_ms).get(partition)
-            except NoOffsetForPartition:
-                position = _after_loss(consumer, options, wanted._replace(start=position))
+            except NoOffsetForPartition as lost:
+                position = _after_loss(consumer, options, wanted._replace(start=position), lost)
                 consumer.seek(partition, position)
                 continue
             if answer is None:
@@ -109,9 +109,17 @@ def read_range(
         consumer.assign([])
 
 
-def _after_loss(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> int:
+def _after_loss(
+    consumer: SyncConsumer,
+    options: SourceOptions,
+    wanted: OffsetRange,
+    lost: NoOffsetForPartition,
+) -> int:
     """Where to go on when a broker says that the range's start is outside of the log."""
     partition, position, end = wanted
+    if isinstance(lost, LogTruncated):
+        # Rows of what was lost are out already; from here on there are those in its place.
+        report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)
     log_start = consumer.beginning_offsets([partition])[partition]
     log_end = consumer.end_offsets([partition])[partition]
     if log_start <= position <= log_end:

@@ -24,6 +24,8 @@ TOOLS = {
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
 }
 RUN_SECONDS = 300
 
@@ -43,10 +45,10 @@ class Tools:
         self._logging = directory / "log4j.properties"
         self._logging.write_text(LOGGING)
 
-    def run(self, tool: str, *words: str, stdin: str = "") -> str:
-        """What it prints on standard output; it must succeed."""
+    def run(self, tool: str, *words: str, stdin: str = "", code: int = 0) -> str:
+        """What it prints on standard output; it must end with this code."""
         done = self.try_run(tool, "--bootstrap-server", self.servers, *words, stdin=stdin)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def try_run(self, tool: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

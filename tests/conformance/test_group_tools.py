@@ -15,8 +15,8 @@ import barnabas as package
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
 from tests.conformance.kafka_tools import Tools
-from tests.integration.broker_process import wait_until
 from tests.integration.command_line import InProcess
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker

@@ -7,17 +7,18 @@ transactional one with a transaction that is open at either change, a group.
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from barnabas.client import SyncAdmin
+from barnabas.storage.gaps import FILE_NAME as GAPS
 from barnabas.types import TopicPartition
 from tests.conformance import confluent_client
 from tests.conformance.clients import Resource, Sent
 from tests.conformance.kafka_process import KafkaCluster
-from tests.integration.broker_process import wait_until
 from tests.integration.cluster_load import (
     BURST,
     acknowledge_more,
@@ -28,6 +29,7 @@ from tests.integration.cluster_load import (
 )
 from tests.integration.cluster_process import ClusterProcess, wait_for_equal_files
 from tests.integration.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 
@@ -45,6 +47,9 @@ ABOUT_FILES = re.compile(
     r" (WARN|ERROR) .*\((kafka\.log|kafka\.coordinator|kafka\.server\.checkpoints|"
     r"org\.apache\.kafka\.storage)|orrupt"
 )
+# A leader below min.insync.replicas keeps its watermark, and a follower may have a higher one from
+# the leader before: no trouble, and no matter of files.
+LOWER_WATERMARK = "Non-monotonic update of high watermark"
 DEADLINE_S = 90.0
 
 
@@ -79,8 +84,18 @@ class Clients:
             value = b"%d" % self._number
             self._number += 1
             self._open.append(value)
-            self._producer.produce(TX_TOPIC, value, partition=partition)
+            wait_until(partial(self._is_taken, value, partition), DEADLINE_S)
         assert self._producer.flush(DEADLINE_S) == 0
+
+    def _is_taken(self, value: bytes, partition: int) -> bool:
+        """librdkafka believes a Kafka that has just begun and knows of no topic yet."""
+        try:
+            self._producer.produce(TX_TOPIC, value, partition=partition)
+        except KafkaException as refused:
+            if refused.args[0].code() != KafkaError._UNKNOWN_TOPIC:
+                raise
+            return False
+        return True
 
     def commit(self) -> None:
         self._producer.commit_transaction(DEADLINE_S)
@@ -177,7 +192,9 @@ def test_a_cluster_of_kafkas_changes_hands_and_back(tmp_path: Path) -> None:
             ours.allow(BURST)
             for broker in cluster.brokers.values():
                 assert broker.stop() == 0
+            assert notes_of_gaps(cluster)
             kafka.start()
+            assert notes_of_gaps(cluster) == [], "what Kafka writes has gaps where it likes"
             clients.wait_for_metadata()
             live(clients, ours)
             clients.commit()
@@ -226,6 +243,12 @@ def lose_a_leader(cluster: ClusterProcess, *senders: Sender) -> None:
         wait_for_full_isr(cluster.bootstrap_servers, sender.topic)
 
 
+def notes_of_gaps(cluster: ClusterProcess) -> list[Path]:
+    """Where we say that logs have no gaps: in files of a kind that Kafka removes as it starts."""
+    found = (broker.data_dir.glob(f"*/{GAPS}") for broker in cluster.brokers.values())
+    return [path for paths in found for path in paths]
+
+
 def make_a_topic(servers: str) -> None:
     """Of several segments."""
     confluent_client.create_topic(servers, OUR_TOPIC, 1, {"segment.bytes": "20000"}, replicas=3)
@@ -247,5 +270,9 @@ def check_kafka_is_content(kafka: KafkaCluster) -> None:
     for broker in kafka.running.values():
         said = broker.said()
         assert "since clean shutdown file was found" in said, said
-        complaints = [line for line in said.splitlines() if ABOUT_FILES.search(line)]
+        complaints = [
+            line
+            for line in said.splitlines()
+            if ABOUT_FILES.search(line) and LOWER_WATERMARK not in line
+        ]
         assert complaints == []

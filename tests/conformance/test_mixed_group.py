@@ -22,7 +22,8 @@ from barnabas.client.group_admin import GroupDescription
 from barnabas.errors import BarnabasError
 from tests.conformance.group_member import SESSION_MS
 from tests.foreign import require_java, require_kafka_jars
-from tests.integration.broker_process import broker_process, wait_until
+from tests.integration.broker_process import broker_process
+from tests.waiting import wait_until
 
 GROUP, TOPIC, PARTITIONS = "mixed", "work", 8
 OPTIONS = ("group.initial.rebalance.delay.ms=200", "offsets.topic.num.partitions=4")

@@ -25,14 +25,14 @@ import barnabas
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
 from barnabas.protocol.api import APIS, Api
 from barnabas.protocol.frame import (
-    decode_request,
     decode_request_header,
     decode_response,
     encode_request,
 )
 from barnabas.protocol.message import Message
-from tests.integration.broker_process import wait_until
 from tests.raw_client import RawClient
+from tests.request import decode_request
+from tests.waiting import wait_until
 
 FILES = (
     "java-console-producer",

@@ -15,13 +15,13 @@ import pytest
 from barnabas.protocol import interpreter
 from barnabas.protocol.api import API_VERSIONS, APIS
 from barnabas.protocol.frame import (
-    decode_request,
     decode_request_header,
     decode_response,
     encode_request,
     encode_response,
 )
 from barnabas.protocol.messages.api_versions import ApiVersionsResponse
+from tests.request import decode_request
 
 pytestmark = pytest.mark.foreign
 

@@ -20,7 +20,7 @@ from tests.conformance.transactional_clients import (
     java_measure,
     java_newest,
 )
-from tests.integration.broker_process import wait_until
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker

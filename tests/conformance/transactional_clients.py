@@ -16,7 +16,7 @@ from tests import foreign
 from tests.conformance import java_client
 from tests.conformance.clients import TIMEOUT_SECONDS, Refused
 from tests.conformance.process_client import ProcessClient
-from tests.integration.broker_process import wait_until
+from tests.waiting import wait_until
 
 LONG_MS = 60_000
 SESSION_MS = 6_000

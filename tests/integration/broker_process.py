@@ -10,14 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 COMMAND = Path(sys.executable).parent / "barnabas"
 START_SECONDS = 120.0
 STOP_SECONDS = 120.0
-PATIENCE_SECONDS = 120.0
 
 
 class BrokerProcess:
@@ -113,11 +111,3 @@ def free_port() -> int:
                 probe.bind(("127.0.0.1", port))
                 return port
     raise OSError("no free port")
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-    """Polls a condition that another process brings about; the time bounds a hang."""
-    ends_at = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends_at, "it did not happen in time"
-        time.sleep(0.02)

@@ -23,10 +23,10 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.types import TopicPartition as Name
 from tests.conformance import confluent_client
-from tests.integration.broker_process import wait_until
 from tests.integration.cluster_process import ClusterProcess, wait_for_equal_files
 from tests.integration.senders import LEAST_PER_LIFE, PARTITIONS, ConfluentSender, Sender
 from tests.raw_client import RawClient, batch
+from tests.waiting import wait_until
 
 BURST = 3_000
 ASKED = "asked-by-hand"  # a topic of one partition, for what the senders would not do

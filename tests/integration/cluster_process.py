@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.integration.broker_process import BrokerProcess, wait_until
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.zookeeper_process import ZooKeeperProcess
+from tests.waiting import wait_until
 
 SESSION_MS = 2_000
 

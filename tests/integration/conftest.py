@@ -1,4 +1,5 @@
-"""The brokers that our own clients are tried against: ours, and the one that they copy."""
+"""The brokers that our own clients are tried against, ours and the one that they copy; and commands
+that are typed for a broker."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import pytest
 
 import barnabas
 from benchmarks import brokers
+from tests.integration.command_line import InProcess, Shell
 
 
 @pytest.fixture(scope="session", params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])
@@ -29,3 +31,13 @@ def servers(
     }
     with barnabas.Broker(config=config) as running:
         yield running.bootstrap_servers
+
+
+@pytest.fixture
+def shell(broker: barnabas.Broker) -> Shell:
+    return Shell(broker)
+
+
+@pytest.fixture(name="barnabas")
+def in_process(broker: barnabas.Broker, capfdbinary: pytest.CaptureFixture[bytes]) -> InProcess:
+    return InProcess(broker, capfdbinary)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Protocol
 
 from kazoo.client import KazooClient  # type: ignore[import-untyped]
@@ -13,6 +12,7 @@ from barnabas.cluster.embedded_session import EmbeddedSession
 from barnabas.cluster.store import MetadataStore
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
+from tests.waiting import until
 
 SESSION_MS = 10_000
 
@@ -84,10 +84,3 @@ async def end_session(store: ZooKeeperStore, hosts: str) -> None:
         thief.close()
 
     await asyncio.get_running_loop().run_in_executor(None, take_over)
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for what another thread or process brings about."""
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.005)

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
 
 
-@pytest.fixture
-def shell(broker: Broker) -> Shell:
-    return Shell(broker)
-
-
-@pytest.fixture
-def barnabas(broker: Broker, capfdbinary: pytest.CaptureFixture[bytes]) -> InProcess:
-    return InProcess(broker, capfdbinary)
-
-
 # ---- the whole of it, in processes ----
 
 

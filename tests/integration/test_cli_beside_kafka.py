@@ -6,7 +6,6 @@ compared is every row's cells.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +17,7 @@ import barnabas as package
 from barnabas.client.admin import NewTopic
 from barnabas.client.sync import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
-from tests import foreign
-from tests.conformance.java_client import FRUGAL
+from tests.conformance.kafka_tools import Tools
 from tests.integration.command_line import InProcess
 
 if TYPE_CHECKING:
@@ -27,37 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.foreign
 
-GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
-RUN_SECONDS = 300
+GROUPS, TRANSACTIONS = "kafka-consumer-groups", "kafka-transactions"
 POLLS = 300
-LOGGING = """\
-log4j.rootLogger=WARN, stderr
-log4j.appender.stderr=org.apache.log4j.ConsoleAppender
-log4j.appender.stderr.target=System.err
-log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
-"""
-
-
-class Kafkas:
-    """Runs Kafka's tools against one broker, as their scripts do."""
-
-    def __init__(self, servers: str, directory: Path) -> None:
-        self._servers = servers
-        self._logging = directory / "log4j.properties"
-        self._logging.write_text(LOGGING)
-
-    def __call__(self, tool: str, line: str) -> str:
-        java, jars = foreign.require_java(), foreign.require_kafka_jars()
-        start = [str(java), *FRUGAL, f"-Dlog4j.configuration=file:{self._logging}"]
-        done = subprocess.run(
-            [*start, "-cp", f"{jars}/*", tool, "--bootstrap-server", self._servers, *line.split()],
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECONDS,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +36,8 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture
-def kafkas(broker: Broker, tmp_path: Path) -> Kafkas:
-    return Kafkas(broker.bootstrap_servers, tmp_path)
-
-
-@pytest.fixture
-def barnabas(broker: Broker, capfdbinary: pytest.CaptureFixture[bytes]) -> InProcess:
-    return InProcess(broker, capfdbinary)
+def kafkas(broker: Broker, tmp_path: Path) -> Tools:
+    return Tools(broker.bootstrap_servers, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +76,7 @@ def cells(text: str) -> list[list[str]]:
 
 
 def test_gc_4_groups_are_told_as_kafka_tells_them(
-    member: Consumer, kafkas: Kafkas, barnabas: InProcess
+    member: Consumer, kafkas: Tools, barnabas: InProcess
 ) -> None:
     """The list, the offsets, the members and the state of groups with and without members."""
     pairs = {
@@ -126,7 +90,7 @@ def test_gc_4_groups_are_told_as_kafka_tells_them(
         "--describe --all-groups": "groups describe",
     }
     for theirs, ours in pairs.items():
-        expected = kafkas(GROUPS, theirs)
+        expected = kafkas.run(GROUPS, *theirs.split())
         assert cells(barnabas(ours)[0]) == cells(expected), ours
         if "--members" in theirs or "--state" in theirs:
             # One row each, so there is only one order: to the byte.
@@ -136,15 +100,16 @@ def test_gc_4_groups_are_told_as_kafka_tells_them(
 
 
 def test_a_group_is_reset_as_kafka_resets_it(
-    member: Consumer, kafkas: Kafkas, barnabas: InProcess, tmp_path: Path
+    member: Consumer, kafkas: Tools, barnabas: InProcess, tmp_path: Path
 ) -> None:
     """The same plan, and a file that either writes and the other reads."""
     for words in ("--to-earliest", "--to-latest", "--to-current", "--to-offset 5"):
-        theirs = kafkas(GROUPS, f"--reset-offsets --group gone --topic orders {words} --dry-run")
+        line = f"--reset-offsets --group gone --topic orders {words} --dry-run"
+        theirs = kafkas.run(GROUPS, *line.split())
         ours = barnabas(f"groups reset-offsets gone --topic orders {words}")[0]
         assert sorted(ours.split()) == sorted(theirs.split()), words
     line = "--reset-offsets --group gone --all-topics --shift-by -1 --dry-run --export"
-    exported = kafkas(GROUPS, line)
+    exported = kafkas.run(GROUPS, *line.split())
     ours = barnabas("groups reset-offsets gone --all-topics --shift-by -1 --export")[0]
     assert sorted(ours.split()) == sorted(exported.split())
     (tmp_path / "plan.csv").write_text(exported)
@@ -153,7 +118,7 @@ def test_a_group_is_reset_as_kafka_resets_it(
 
 
 def test_transactions_are_told_as_kafka_tells_them(
-    broker: Broker, member: Consumer, kafkas: Kafkas, barnabas: InProcess
+    broker: Broker, member: Consumer, kafkas: Tools, barnabas: InProcess
 ) -> None:
     producer = Producer(
         {
@@ -168,11 +133,11 @@ def test_transactions_are_told_as_kafka_tells_them(
     assert producer.flush(30) == 0
     partition = "--topic bills --partition 0"
     for line in ("list", f"describe-producers {partition}", "find-hanging --topic bills"):
-        assert barnabas(f"transactions {line}")[0] == kafkas(TRANSACTIONS, line), line
-    theirs = cells(kafkas(TRANSACTIONS, "describe --transactional-id tx"))
+        assert barnabas(f"transactions {line}")[0] == kafkas.run(TRANSACTIONS, *line.split()), line
+    theirs = cells(kafkas.run(TRANSACTIONS, "describe", "--transactional-id", "tx"))
     ours = cells(barnabas("transactions describe tx")[0])
     duration = theirs[1].index("TransactionDurationMs")
     assert int(ours[0].pop(duration)) >= int(theirs[0].pop(duration))
     assert ours == theirs
-    kafkas(TRANSACTIONS, f"abort {partition} --start-offset 0")
+    kafkas.run(TRANSACTIONS, "abort", *partition.split(), "--start-offset", "0")
     assert "None" in barnabas(f"transactions describe-producers {partition}")[0]

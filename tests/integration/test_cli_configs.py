@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.cli.main import main
-
-if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+from tests.integration.command_line import InProcess
 
 
-class Commands:
-    """Runs commands inside the test."""
-
-    def __init__(self, broker: Broker, capture: pytest.CaptureFixture[str]) -> None:
-        self._servers = broker.bootstrap_servers
-        self._capture = capture
-
-    def __call__(self, line: str, code: int = 0) -> tuple[str, str]:
-        self._capture.readouterr()
-        actual = main([*line.split(), "--bootstrap-server", self._servers])
-        told = self._capture.readouterr()
-        assert actual == code, told.err
-        return told.out, told.err
-
-
-@pytest.fixture
-def barnabas(broker: Broker, capfd: pytest.CaptureFixture[str]) -> Commands:
-    return Commands(broker, capfd)
-
-
-def test_configs_of_a_topic_are_set_shown_and_taken_back(barnabas: Commands) -> None:
+def test_configs_of_a_topic_are_set_shown_and_taken_back(barnabas: InProcess) -> None:
     barnabas("topics create shown")
     output, told = barnabas(
         "configs alter --topic shown --add retention.ms=1000,segment.bytes=2000000"
@@ -56,7 +32,7 @@ def test_configs_of_a_topic_are_set_shown_and_taken_back(barnabas: Commands) -> 
     assert output == "Dynamic configs for topic shown are:\n"
 
 
-def test_lists_grow_and_shrink(barnabas: Commands) -> None:
+def test_lists_grow_and_shrink(barnabas: InProcess) -> None:
     """Values with commas in brackets; APPEND and SUBTRACT (KIP-339)."""
     barnabas("topics create listed")
     _, told = barnabas("configs alter --topic listed --append cleanup.policy=compact")
@@ -68,7 +44,7 @@ def test_lists_grow_and_shrink(barnabas: Commands) -> None:
     assert "cleanup.policy=compact,delete " in barnabas("configs describe --topic listed")[0]
 
 
-def test_configs_of_brokers(barnabas: Commands) -> None:
+def test_configs_of_brokers(barnabas: InProcess) -> None:
     output, _ = barnabas("configs alter --broker-defaults --add log.retention.ms=5000000")
     assert output == "Completed updating default config for brokers in the cluster.\n"
     output, _ = barnabas("configs describe --broker-defaults")
@@ -85,7 +61,7 @@ def test_configs_of_brokers(barnabas: Commands) -> None:
     assert barnabas("configs describe --broker 0")[0] == "Dynamic configs for broker 0 are:\n"
 
 
-def test_nothing_is_changed_by_asking(barnabas: Commands) -> None:
+def test_nothing_is_changed_by_asking(barnabas: InProcess) -> None:
     barnabas("topics create asked")
     output, _ = barnabas("configs alter --topic asked --add retention.ms=1 --validate-only")
     assert output == "This could be done.\n"
@@ -93,7 +69,7 @@ def test_nothing_is_changed_by_asking(barnabas: Commands) -> None:
     assert output == "Dynamic configs for topic asked are:\n"
 
 
-def test_what_has_no_effect_is_said(barnabas: Commands) -> None:
+def test_what_has_no_effect_is_said(barnabas: InProcess) -> None:
     """UX-3."""
     barnabas("topics create inert")
     output, told = barnabas("configs alter --topic inert --add remote.storage.enable=false")
@@ -114,7 +90,7 @@ def test_what_has_no_effect_is_said(barnabas: Commands) -> None:
         ("topics alter missing --partitions 3", "UNKNOWN_TOPIC_OR_PARTITION"),
     ],
 )
-def test_what_is_refused_is_one_line(barnabas: Commands, line: str, problem: str) -> None:
+def test_what_is_refused_is_one_line(barnabas: InProcess, line: str, problem: str) -> None:
     """UX-3, UX-4: exit 1."""
     barnabas("topics create there --if-not-exists")
     told = barnabas(line, code=1)[1]
@@ -139,7 +115,7 @@ def test_what_is_refused_is_one_line(barnabas: Commands, line: str, problem: str
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_exit_2(
-    barnabas: Commands, line: str, problem: str
+    barnabas: InProcess, line: str, problem: str
 ) -> None:
     """UX-4."""
     told = barnabas(line, code=2)[1]
@@ -149,7 +125,7 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(
 # ---- topics alter ----
 
 
-def test_tp_5_a_topic_gets_more_partitions(barnabas: Commands) -> None:
+def test_tp_5_a_topic_gets_more_partitions(barnabas: InProcess) -> None:
     barnabas("topics create growing --partitions 2")
     output, told = barnabas("topics alter --topic growing --partitions 5")
     assert output == "Topic growing has 5 partitions, 3 of them new.\n"
@@ -161,7 +137,7 @@ def test_tp_5_a_topic_gets_more_partitions(barnabas: Commands) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_tp_5_there_is_no_way_back(barnabas: Commands, count: int) -> None:
+def test_tp_5_there_is_no_way_back(barnabas: InProcess, count: int) -> None:
     """Fewer, and as many as there are: refused, nothing changed, no warning about keys."""
     barnabas("topics create shrinking --partitions 2 --if-not-exists")
     output, told = barnabas(f"topics alter shrinking --partitions {count}", code=1)
@@ -171,7 +147,7 @@ def test_tp_5_there_is_no_way_back(barnabas: Commands, count: int) -> None:
     assert len(topic["partitions"]) == 2
 
 
-def test_a_topic_that_may_be_missing(barnabas: Commands) -> None:
+def test_a_topic_that_may_be_missing(barnabas: InProcess) -> None:
     assert barnabas("topics alter missing --partitions 2 --if-exists") == (
         "Topic missing is not there.\n",
         "",

@@ -34,16 +34,6 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-@pytest.fixture
-def shell(broker: Broker) -> Shell:
-    return Shell(broker)
-
-
-@pytest.fixture
-def barnabas(broker: Broker, capfdbinary: pytest.CaptureFixture[bytes]) -> InProcess:
-    return InProcess(broker, capfdbinary)
-
-
 def fill(broker: Broker, topic: str, *counts: int) -> None:
     """A topic with so many records in each partition: `<partition>.<number>`."""
     with SyncAdmin(broker.bootstrap_servers) as admin:

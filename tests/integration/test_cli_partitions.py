@@ -24,8 +24,8 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
-from tests.integration.broker_process import wait_until
 from tests.integration.command_line import COMMAND
+from tests.waiting import wait_until
 
 CONFIG = {
     "auto.leader.rebalance.enable": "false",
@@ -463,3 +463,27 @@ def test_into_a_pipe_changes_are_told_as_they_come(
     finally:
         watching.kill()
         watching.communicate()
+
+
+def test_a_watcher_whom_nobody_answers_says_so_and_waits() -> None:
+    """UX-4: the last thing told is not how it is."""
+    with barnabas.Broker() as broker:
+        with SyncAdmin(broker.bootstrap_servers) as admin:
+            create(admin, "alone", [0])
+        watching = subprocess.Popen(
+            [COMMAND, "partitions", "watch", "--interval-ms", "50",
+             "--bootstrap-server", broker.bootstrap_servers],
+            stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        assert watching.stdout is not None
+        try:
+            assert watching.stdout.readline().startswith("Topic: alone\t")
+            assert watching.stdout.readline().startswith("\tBroker: 0\t")
+            broker.stop()
+            lines = iter(watching.stdout.readline, "")
+            assert any(line.endswith("Z no broker has answered since\n") for line in lines)
+            assert watching.poll() is None
+        finally:
+            watching.kill()
+            watching.communicate()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,27 +19,18 @@ from barnabas.client.configs import (
     ConfigResource,
 )
 from barnabas.client.sync import SyncAdmin
-from tests import foreign
-from tests.conformance.java_client import FRUGAL
-from tests.integration.broker_process import wait_until
+from tests.conformance.kafka_tools import Tools
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.foreign, pytest.mark.slow]
 
-ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
-REASSIGNMENT = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-TOPICS = "org.apache.kafka.tools.TopicCommand"
-RUN_SECONDS = 300
+ELECTION, REASSIGNMENT = "kafka-leader-election", "kafka-reassign-partitions"
+TOPICS = "kafka-topics"
 CONFIG = {
     "auto.leader.rebalance.enable": "false",
     "controlled.shutdown.retry.backoff.ms": "100",
 }
 SET_BY_HAND = (DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG)
-LOGGING = """\
-log4j.rootLogger=WARN, stderr
-log4j.appender.stderr=org.apache.log4j.ConsoleAppender
-log4j.appender.stderr.target=System.err
-log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
-"""
 
 
 class Both:
@@ -49,8 +39,7 @@ class Both:
     def __init__(self, servers: str, directory: Path, capture: pytest.CaptureFixture[str]) -> None:
         self._servers = servers
         self._capture = capture
-        self._logging = directory / "log4j.properties"
-        self._logging.write_text(LOGGING)
+        self._tools = Tools(servers, directory)
 
     def ours(self, line: str, code: int = 0) -> str:
         self._capture.readouterr()
@@ -58,16 +47,7 @@ class Both:
         return self._capture.readouterr().out
 
     def kafkas(self, tool: str, line: str, code: int = 0) -> str:
-        java, jars = foreign.require_java(), foreign.require_kafka_jars()
-        start = [str(java), *FRUGAL, f"-Dlog4j.configuration=file:{self._logging}"]
-        done = subprocess.run(
-            [*start, "-cp", f"{jars}/*", tool, "--bootstrap-server", self._servers, *line.split()],
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECONDS,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
+        return self._tools.run(tool, *line.split(), code=code)
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 TIMEOUT_S = 120
 
 
-@pytest.fixture
-def barnabas(broker: Broker, capfdbinary: pytest.CaptureFixture[bytes]) -> InProcess:
-    return InProcess(broker, capfdbinary)
-
-
 def create(broker: Broker, topic: str, partitions: int = 1) -> None:
     with SyncAdmin(broker.bootstrap_servers) as admin:
         admin.create_topics([NewTopic(topic, partitions)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from barnabas.client.admin import NewTopic
+from barnabas.client.consumer import Consumer
 from barnabas.client.errors import NoOffsetForPartition, UnknownPartition
 from barnabas.client.sync import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.errors import UnknownTopicOrPartition
@@ -48,6 +50,35 @@ def numbers(consumer: SyncConsumer, count: int) -> list[int]:
 def consumer(broker: Broker) -> Iterator[SyncConsumer]:
     with SyncConsumer(broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
         yield consumer
+
+
+def test_what_is_being_read_is_given_whole_before_a_reset(broker: Broker) -> None:
+    """CO-5: the next fetch is refused while the user is still at records of the one before."""
+    (name,) = fill(broker, "read-whole", 300)
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+
+        async def work() -> list[int]:
+            found: list[int] = []
+            async with Consumer(
+                broker.bootstrap_servers,
+                auto_offset_reset="earliest",
+                max_poll_records=1,
+                max_partition_fetch_bytes=1,  # a batch at a time
+            ) as consumer:
+                consumer.assign([name])
+                while not found:
+                    found += [record.offset for record in await consumer.poll(1_000)]
+                # The next fetch cannot leave before this is done: it blocks the consumer's loop.
+                admin.delete_records({name: 290})
+                while found[-1] < 299:
+                    await asyncio.sleep(0.01)
+                    found += [record.offset for record in await consumer.poll(1_000)]
+            return found
+
+        found = asyncio.run(work())
+    size = len(found) - 10
+    assert 1 < size < 290
+    assert found == [*range(size), *range(290, 300)]
 
 
 def test_each_partition_comes_in_order_and_once(broker: Broker, consumer: SyncConsumer) -> None:

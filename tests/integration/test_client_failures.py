@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -76,9 +77,20 @@ def test_nobody_there_is_told_at_once_and_by_address() -> None:
         assert f"127.0.0.1:{port}: connection refused" in str(raised.value)
 
 
-def test_a_host_that_does_not_exist_is_told() -> None:
-    with pytest.raises(NoBrokersAvailable, match=r"no\.such\.host\.invalid:9092"):
-        SyncAdmin("no.such.host.invalid:9092")
+def test_a_broker_that_is_also_a_server_is_named_once() -> None:
+    with barnabas.Broker() as broker:
+        servers = broker.bootstrap_servers
+        admin = SyncAdmin(servers, default_api_timeout_ms=100)
+    with pytest.raises(NoBrokersAvailable) as raised:
+        admin.list_topics()
+    admin.close()
+    assert str(raised.value).count(servers) == 1, str(raised.value)
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "no..name", "x" * 64])
+def test_a_host_that_does_not_exist_is_told(host: str) -> None:
+    with pytest.raises(NoBrokersAvailable, match=re.escape(f"{host}:9092")):
+        SyncAdmin(f"{host}:9092")
 
 
 @pytest.mark.parametrize("servers", ["", "localhost", "localhost:", ":9092", "h:0", "h:x,h:1"])

@@ -10,7 +10,7 @@ import barnabas
 from barnabas.client import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.types import TopicPartition
 from tests.conformance import confluent_client
-from tests.integration.broker_process import wait_until
+from tests.waiting import wait_until
 
 SMALL = {
     "offsets.topic.num.partitions": "6",

@@ -18,8 +18,9 @@ from barnabas.cli.pid_file import process_began_ticks, read_pid_file
 from barnabas.client.sync import SyncAdmin, SyncProducer
 from tests import foreign
 from tests.conformance import confluent_client
-from tests.integration.broker_process import free_port, wait_until
+from tests.integration.broker_process import free_port
 from tests.integration.command_line import COMMAND
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 
@@ -127,7 +128,9 @@ def test_a_cluster_is_started_loses_a_broker_and_has_it_again(tmp_path: Path) ->
     it until it is back."""
     with local_cluster(tmp_path) as cluster:
         said = cluster.start("--brokers", "3")
+        keeper = json.loads((cluster.directory / "cluster.json").read_text())["zookeeper_port"]
         assert said == [
+            f"zookeeper pid {cluster.pid('zookeeper')} on 127.0.0.1:{keeper}",
             *(f"broker {id_} pid {cluster.pid(f'broker-{id_}')} on {address}"
               for id_, address in enumerate(cluster.servers.split(","), 1)),
             f"barnabas cluster ready on {cluster.servers}",

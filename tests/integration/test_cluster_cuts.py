@@ -11,7 +11,6 @@ from barnabas.protocol.api import METADATA, PRODUCE
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.conformance import confluent_client
 from tests.conformance.clients import Sent
-from tests.integration.broker_process import wait_until
 from tests.integration.cluster_load import (
     ASKED,
     BURST,
@@ -30,6 +29,7 @@ from tests.integration.cluster_process import wait_for_equal_files
 from tests.integration.namespaces import HUB, networked_cluster
 from tests.integration.senders import sending
 from tests.raw_client import RawClient
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 

@@ -24,7 +24,7 @@ from tests.conformance import confluent_client
 from tests.conformance.clients import Sent
 from tests.conformance.test_mixed_group import GROUP, TOPIC, Stage, staged
 from tests.conformance.test_mixed_group import PARTITIONS as GROUP_PARTITIONS
-from tests.integration.broker_process import BrokerProcess, wait_until
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.cluster_load import (
     ASKED,
     BURST,
@@ -49,8 +49,14 @@ from tests.integration.cluster_process import (
 from tests.integration.senders import PARTITIONS, ConfluentSender, sending
 from tests.integration.test_transactions_killed import Committing, commit
 from tests.raw_client import RawClient
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(120)]
+# Each waits for one loss at a time, and for the work before it and after.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.foreign,
+    pytest.mark.timeout(3 * LONGEST_LOSS_SECONDS),
+]
 
 OPTIONS = (
     "min.insync.replicas=2",

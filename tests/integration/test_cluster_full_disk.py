@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance import confluent_client
 from tests.conformance.clients import Sent
-from tests.integration.broker_process import BrokerProcess, wait_until
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.cluster_load import (
     BURST,
     LONGEST_LOSS_SECONDS,
@@ -23,6 +23,7 @@ from tests.integration.cluster_load import (
 from tests.integration.cluster_process import ClusterProcess
 from tests.integration.full_disks import DISKS, Disk
 from tests.integration.senders import PARTITIONS, ConfluentSender, Sender, sending
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(180)]
 

@@ -29,9 +29,10 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 from barnabas.types import TopicPartition
 from tests.conformance import confluent_client
 from tests.conformance.clients import Sent
-from tests.integration.broker_process import COMMAND, wait_until
+from tests.integration.broker_process import COMMAND
 from tests.integration.cluster_process import ClusterProcess, wait_for_equal_files
 from tests.raw_client import RawClient
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 

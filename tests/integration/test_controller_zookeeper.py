@@ -13,7 +13,8 @@ from barnabas.controller.topics import NewTopic
 from barnabas.errors import NotController
 from tests.integration.metadata_stores import ZooKeeperStores
 from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
-from tests.unit.broker.brokers import T0, SomeBroker, until
+from tests.unit.broker.brokers import T0, SomeBroker, delete_topic
+from tests.waiting import until
 
 WELL_WITHIN_S = 60.0
 
@@ -87,7 +88,7 @@ def test_brokers_and_controllers_die_and_come_back(server: ZooKeeperProcess) -> 
             await until(lambda back=back: len(back.hosted) == 300, WELL_WITHIN_S)  # type: ignore[misc]
         (topic,) = await three[1].runner.wish_topics([NewTopic("u", 1, 3)])
         assert topic == three[1].image.topics["u"]
-        await three[2].runner.delete_topic("t")
+        await delete_topic(three[2].runner, "t")
         await until(lambda: all("t" not in three[n].image.topics for n in (1, 2, 3)))
         assert not [name for name in three[1].hosted if name.topic == "t"]
 

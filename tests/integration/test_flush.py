@@ -9,36 +9,22 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas import Broker
-from barnabas.protocol.api import CREATE_TOPICS, PRODUCE
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
+from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
 from barnabas.storage.log import Log
-from tests.integration.broker_process import wait_until
 from tests.raw_client import RawClient, batch
+from tests.unit.broker.handlers.test_produce import with_configs as create
+from tests.waiting import wait_until
 
 
 @pytest.fixture
 def client() -> Iterator[tuple[Broker, RawClient]]:
     with Broker() as broker, RawClient(broker.bootstrap_servers) as raw:
         yield broker, raw
-
-
-def topic(client: RawClient, name: str, **configs: str) -> None:
-    settings = [
-        CreatableTopicConfig(name=key.replace("_", "."), value=text)
-        for key, text in configs.items()
-    ]
-    wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=settings)
-    answer = client.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=60_000))
-    assert answer.topics[0].error_code == 0, answer
 
 
 def produce(client: RawClient, name: str, acks: int, records: bytes) -> int:
@@ -61,7 +47,7 @@ def test_st_10_with_flush_messages_1_an_answer_means_on_disk(
     client: tuple[Broker, RawClient], acks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker, raw = client
-    topic(raw, "safe", flush_messages="1")
+    create(raw, "safe", flush_messages="1")
     synced: list[float] = []
     sync = os.fsync
 
@@ -81,14 +67,14 @@ def test_st_10_with_flush_messages_1_an_answer_means_on_disk(
 
 def test_st_10_without_it_nobody_waits_for_a_disk(client: tuple[Broker, RawClient]) -> None:
     broker, raw = client
-    topic(raw, "quick")
+    create(raw, "quick")
     assert produce(raw, "quick", -1, batch(b"x")) == 0
     assert log_of(broker, "quick").recovery_point == 0
 
 
 def test_st_10_flush_ms_brings_records_to_disk_in_time(client: tuple[Broker, RawClient]) -> None:
     broker, raw = client
-    topic(raw, "aging", flush_ms="100")
+    create(raw, "aging", flush_ms="100")
     assert produce(raw, "aging", -1, batch(b"x")) == 0
     log = log_of(broker, "aging")
     wait_until(lambda: log.recovery_point == 1)

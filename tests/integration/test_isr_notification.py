@@ -23,7 +23,6 @@ from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.records.control import COMMIT, Marker, build_marker
 from barnabas.types import TopicPartition
-from tests.integration.broker_process import wait_until
 from tests.integration.cluster_load import (
     acknowledge_more,
     check_everything_is_there,
@@ -32,14 +31,14 @@ from tests.integration.cluster_load import (
 )
 from tests.integration.cluster_process import ClusterProcess, cluster_process
 from tests.integration.senders import PARTITIONS, sending
-from tests.raw_client import RawClient
+from tests.raw_client import PATIENCE_S, RawClient
+from tests.waiting import until, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 OLD = {"inter.broker.protocol.version": "2.6"}
 NEW = {"inter.broker.protocol.version": "3.9-IV0"}
 LAG = {"replica.lag.time.max.ms": "600", "replica.fetch.wait.max.ms": "100"}
-PROMPT_S = 60.0
 NAMES = [TopicPartition("t", number) for number in range(3)]
 
 
@@ -47,13 +46,7 @@ NAMES = [TopicPartition("t", number) for number in range(3)]
 
 
 def play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
-    cluster._running().run(asyncio.wait_for(scene(), 3 * PROMPT_S))
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(PROMPT_S):
-        while not is_so():
-            await asyncio.sleep(0.01)
+    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def seen(server: Server) -> list[PartitionImage]:

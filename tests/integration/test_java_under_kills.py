@@ -14,7 +14,6 @@ from barnabas.client.offsets import LATEST
 from barnabas.types import TopicPartition
 from tests.conformance import confluent_client, java_client
 from tests.conformance.clients import Seen
-from tests.integration.broker_process import wait_until
 from tests.integration.cluster_load import (
     BURST,
     LONGEST_LOSS_SECONDS,
@@ -28,6 +27,7 @@ from tests.integration.cluster_load import (
 from tests.integration.cluster_process import ClusterProcess, cluster_process
 from tests.integration.java_at_work import Acknowledged, JavaAtWork, Reading, java_at_work
 from tests.integration.senders import PARTITIONS
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(240)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance import confluent_client
-from tests.integration.broker_process import broker_process, wait_until
+from tests.integration.broker_process import broker_process
 from tests.integration.senders import (
     LEAST_PER_LIFE,
     PARTITIONS,
@@ -20,6 +20,7 @@ from tests.integration.senders import (
     Sender,
     sending,
 )
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

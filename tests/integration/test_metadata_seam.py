@@ -28,9 +28,10 @@ from barnabas.cluster.store import (
     Znode,
 )
 from tests.effort import examples
-from tests.integration.metadata_stores import EmbeddedStores, Stores, ZooKeeperStores, until
+from tests.integration.metadata_stores import EmbeddedStores, Stores, ZooKeeperStores
 from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
 from tests.property.test_embedded_store import commits
+from tests.waiting import until
 
 Run = Callable[[Callable[[Stores], Awaitable[None]]], None]
 

@@ -20,7 +20,7 @@ from barnabas.cluster.control import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.types import TopicPartition as Name
-from tests.integration.broker_process import wait_until
+from tests.waiting import wait_until
 
 TOPIC = "worked"
 SECONDS = 6.0  # at least: until there was enough of everything

@@ -22,7 +22,7 @@ from barnabas.client import consumer as our_consumer
 from barnabas.client.channel import Connection, system_seams
 from barnabas.types import TopicPartition
 from tests.conformance import confluent_client
-from tests.integration.broker_process import wait_until
+from tests.waiting import wait_until
 
 CONFIG = {
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",

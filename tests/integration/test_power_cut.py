@@ -13,8 +13,9 @@ import pytest
 
 from barnabas.client import SyncProducer
 from tests.conformance import confluent_client
-from tests.integration.broker_process import BrokerProcess, wait_until
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.cluster_process import ClusterProcess, cluster_process
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 

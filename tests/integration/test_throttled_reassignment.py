@@ -13,7 +13,7 @@ from barnabas.types import TopicPartition
 from tests.conformance import confluent_client
 from tests.conformance.clients import Change, Resource
 from tests.effort import count_delays
-from tests.integration.broker_process import wait_until
+from tests.waiting import wait_until
 
 CONFIG = {
     "replica.fetch.max.bytes": "100000",

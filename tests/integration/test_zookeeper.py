@@ -27,7 +27,7 @@ from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_requests import Commit
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.errors import ConfigError
-from tests.integration.metadata_stores import SESSION_MS, end_session, until
+from tests.integration.metadata_stores import SESSION_MS, end_session
 from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
 from tests.integration.zookeeper_proxy import (
     MULTI,
@@ -36,6 +36,7 @@ from tests.integration.zookeeper_proxy import (
     ZooKeeperProxy,
     zookeeper_proxy,
 )
+from tests.waiting import until
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState
 

@@ -14,7 +14,6 @@ from kazoo.client import KazooClient  # type: ignore[import-untyped]
 
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.importing import import_tree
-from barnabas.cluster.loading import load_topics
 from barnabas.cluster.store import (
     BadVersion,
     Create,
@@ -30,6 +29,7 @@ from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_proc
 from tests.integration.zookeeper_proxy import (
     zookeeper_proxy,
 )
+from tests.unit.cluster.whole_tree import load_topics
 
 
 @pytest.fixture(scope="module")

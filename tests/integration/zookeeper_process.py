@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import subprocess
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests import foreign
+from tests.integration.broker_process import free_port
 
 START_SECONDS = 120.0
 STOP_SECONDS = 120.0
@@ -39,7 +39,7 @@ class ZooKeeperProcess:
         self._java = foreign.require_java()
         self.directory = directory / "zookeeper"
         self.log = self.directory / "zookeeper.log"
-        self.port = _free_port()
+        self.port = free_port()
         self.tick_ms = tick_ms
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -119,15 +119,3 @@ def zookeeper_process(directory: Path, *, tick_ms: int = TICK_MS) -> Iterator[Zo
     finally:
         if server.process is not None:
             server.kill()
-
-
-def _free_port() -> int:
-    """A port that nobody listens on now; apart from the brokers', and below the passing ones."""
-    start = 25000 + os.getpid() * 199 % 5000
-    for port in range(start, 32000):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return port
-    raise OSError("no free port")

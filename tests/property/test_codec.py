@@ -17,7 +17,7 @@ from tests.effort import examples
 from tests.unit.protocol.random_messages import ANY_VERSION, MESSAGES, VERSIONS
 
 quick = settings(
-    max_examples=examples(25),
+    max_examples=examples(25, least=5),  # of each message, and they are many
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -46,7 +46,8 @@ CONFIGS = st.fixed_dictionaries(
     }
 ).map(lambda fields: LogConfig(**fields))  # type: ignore[arg-type]
 PRODUCERS = 3
-TRANSACTIONAL = (100, 101)  # ids of producers that write in transactions alone
+TRANSACTIONAL = (100, 101, 102)  # ids of producers that write in transactions alone
+COORDINATED = 102  # whose offsets the coordinator of a group writes, which counts no sequence
 
 
 class Batch(NamedTuple):
@@ -109,14 +110,17 @@ class LogMachine(RuleBasedStateMachine):
 
     def send(self, each: Batch, codec: int = 0) -> tuple[int, bool]:
         has_producer = each.producer_id >= 0
-        producer = (each.producer_id, 0, each.sequence) if has_producer else (-1, -1, -1)
+        is_coordinated = each.producer_id == COORDINATED
+        sequence = -1 if is_coordinated else each.sequence
+        producer = (each.producer_id, 0, sequence) if has_producer else (-1, -1, -1)
         builder = BatchBuilder(codec, *producer)
         for value, time in zip(each.values, each.times, strict=True):
             builder.append(time, None, value)
         records = bytearray(builder.build())
         if each.producer_id in TRANSACTIONAL:
             make_transactional(records)
-        result = self.log.append(memoryview(records), self.epoch, 10**6)
+        append = self.log.append_own if is_coordinated else self.log.append
+        result = append(memoryview(records), self.epoch, 10**6)
         return result.base_offset, result.is_duplicate
 
     @rule(

@@ -18,7 +18,7 @@ A client remembers the member id and the generation that it was told last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from barnabas.coordinator.decision import Decision, StateRecord
@@ -65,12 +65,6 @@ class Stage:
         self.machine = Groups(0, 0, self.config)
         self.machine.loaded(self.now_ms)
         self.owed: dict[int, tuple[str, str]] = {}  # ticket -> (client, API)
-
-    def play(self, words: Sequence[str]) -> Iterator[str]:
-        command, *rest = words
-        options = dict(word.split("=", 1) for word in rest if "=" in word)
-        names = [word for word in rest if "=" not in word]
-        yield from getattr(self, command)(names, options)
 
     # --- clients ---------------------------------------------------------------------------------
 

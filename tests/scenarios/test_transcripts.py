@@ -10,7 +10,8 @@
       a <- JoinGroup generation=1 ...
 
 A stage owns one machine, its log and a clock that stands still; it is no asyncio and has no other
-state. `Stage().play(words)` carries one command out and yields the lines that came of it.
+state. Each of its methods is a command: it gets the words after it, those with a `=` as options,
+and yields the lines that came of it.
 
 Run with `REWRITE_TRANSCRIPTS=1` the test writes what came of it into the files, to be reviewed as
 a diff; without, the files must say just that.
@@ -19,10 +20,8 @@ a diff; without, the files must say just that.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
@@ -31,12 +30,6 @@ TRANSCRIPTS = sorted(HERE.glob("*.txt"))
 REWRITE = "REWRITE_TRANSCRIPTS"
 
 COMMAND, OUTCOME = "> ", "  "
-
-
-class Stage(Protocol):
-    """What a machine's dialogue is played on."""
-
-    def play(self, words: Sequence[str]) -> Iterator[str]: ...
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
@@ -55,15 +48,18 @@ def play(text: str) -> str:
     lines = text.splitlines()
     kind, _, name = lines[0].partition(": ")
     assert kind == "machine", "the first line names the machine"
-    stage: Stage = import_module(f"tests.scenarios.{name}_stage").Stage()
+    stage = import_module(f"tests.scenarios.{name}_stage").Stage()
     played = []
     for line in lines:
         if line.startswith(OUTCOME):
             continue
         played.append(line)
         if line.startswith(COMMAND):
-            words = line.removeprefix(COMMAND).split()
-            played += [f"{OUTCOME}{outcome}" for outcome in stage.play(words)]
+            command, *words = line.removeprefix(COMMAND).split()
+            names = [word for word in words if "=" not in word]
+            options = dict(word.split("=", 1) for word in words if "=" in word)
+            outcomes = getattr(stage, command)(names, options)
+            played += [f"{OUTCOME}{outcome}" for outcome in outcomes]
     return "\n".join(played) + "\n"
 
 

@@ -18,7 +18,7 @@ A producer remembers the id and the epoch that it was told last, and who it is, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from barnabas.coordinator.decision import Decision, Markers, StateRecord
@@ -57,12 +57,6 @@ class Stage:
         self.waiting: list[Markers] = []
         self.machine = Transactions(0, 0, self.config)
         self.machine.loaded(self.now_ms)
-
-    def play(self, words: Sequence[str]) -> Iterator[str]:
-        command, *rest = words
-        options = dict(word.split("=", 1) for word in rest if "=" in word)
-        names = [word for word in rest if "=" not in word]
-        yield from getattr(self, command)(names, options)
 
     # --- producers -------------------------------------------------------------------------------
 

@@ -114,3 +114,22 @@ def test_a_slow_process_is_slow_in_both_directions() -> None:
     assert not promise.is_done
     world.run_until(120)
     assert promise._value == "hello"
+
+
+def test_what_stands_still_may_arrive_after_what_was_asked_next() -> None:
+    """Only the connection of then is held up, and only from the counted request on."""
+    arrived = []
+    for seed in range(20):
+        world, network, echo = _network(seed)
+        connection = network.connect(1, Life(), 2)
+        connection.stall(1, 2000)
+        first, second = connection.call("first", 500), connection.call("second", 500)
+        world.run_until(600)
+        third = connection.call("third", 500)
+        world.run_until(1500)
+        assert (first._value, second._value, third._value) == ("first", None, "third")
+        assert echo.seen == ["first", "third"]
+        world.run_until(3000)
+        arrived.append(echo.seen[2:])
+    assert [] in arrived
+    assert ["second"] in arrived

@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.foreign import CHECKOUT
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Source(NamedTuple):
+class Source:
     """One file: its path from the checkout's top (with slashes), its text, its syntax tree."""
 
-    path: str
-    text: str
-    tree: ast.Module
+    def __init__(self, path: Path) -> None:
+        self.path = path.relative_to(CHECKOUT).as_posix()
+        self.text = path.read_text(encoding="utf-8")
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        """Parsed when the first test asks for it.
+
+        Trees have no cycles and stay until the end, so nobody need look for garbage in them:
+        that took longer than all else that is done with them.
+        """
+        gc.disable()
+        try:
+            return ast.parse(self.text, self.path)
+        finally:
+            gc.freeze()
+            gc.enable()
+
+    @functools.cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Everything in the tree."""
+        return tuple(ast.walk(self.tree))
 
     @property
     def line_count(self) -> int:
@@ -28,9 +47,10 @@ class Source(NamedTuple):
         """Where a node stands, as editors understand it."""
         return f"{self.path}:{getattr(node, 'lineno', 1)}"
 
-    def functions(self) -> Iterator[tuple[str, Function]]:
+    @functools.cached_property
+    def functions(self) -> tuple[tuple[str, Function], ...]:
         """Every function with its dotted name inside the file, methods and inner ones too."""
-        yield from _functions(self.tree, "")
+        return tuple(_functions(self.tree, ""))
 
 
 def _functions(parent: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
@@ -39,7 +59,7 @@ def _functions(parent: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
             yield f"{prefix}{node.name}", node
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield from _functions(node, f"{prefix}{node.name}.")
-        else:
+        elif not isinstance(node, ast.expr):
             yield from _functions(node, prefix)
 
 
@@ -49,10 +69,7 @@ def sources(*folders: str) -> tuple[Source, ...]:
     return tuple(_read(path) for folder in folders for path in sorted(_files(folder)))
 
 
-@functools.cache
-def _read(path: Path) -> Source:
-    text = path.read_text(encoding="utf-8")
-    return Source(path.relative_to(CHECKOUT).as_posix(), text, ast.parse(text, str(path)))
+_read = functools.cache(Source)
 
 
 def _files(folder: str) -> Iterator[Path]:

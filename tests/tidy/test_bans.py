@@ -44,7 +44,7 @@ def test_nothing_waits_in_an_order_that_cannot_be_repeated() -> None:
     found = [
         f"{file.at(node)} asyncio.{name}"
         for file in sources("src")
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         for name in _names_taken_from("asyncio", node)
         if name in UNREPEATABLE
     ]
@@ -56,7 +56,7 @@ def test_only_the_clock_reads_time_and_entropy() -> None:
         f"{file.at(node)} imports {name}"
         for file in sources(*BROKER_FOLDERS)
         if file.path != PROCESS_ENTRY
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         for name in _imported(node)
         if name.partition(".")[0] in CLOCKS
     ]
@@ -68,7 +68,7 @@ def test_no_default_is_computed_when_the_module_loads() -> None:
     found = [
         f"{file.at(default)} {name}(...={ast.unparse(default)})"
         for file in sources("src")
-        for name, function in file.functions()
+        for name, function in file.functions
         for default in [*function.args.defaults, *function.args.kw_defaults]
         if default is not None and any(isinstance(node, ast.Call) for node in ast.walk(default))
     ]
@@ -93,10 +93,9 @@ def test_nothing_is_left_for_later() -> None:
     # Put together here, so that this file does not find itself.
     marks = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|NotImpl" + r"ementedError)\b")
     found = [
-        f"{file.path}:{number} {line.strip()}"
+        f"{file.path}:{file.text.count(chr(10), 0, mark.start()) + 1} {mark.group()}"
         for file in everything()
-        for number, line in enumerate(file.text.splitlines(), 1)
-        if marks.search(line)
+        for mark in marks.finditer(file.text)
     ]
     assert found == []
 
@@ -106,7 +105,7 @@ def test_no_error_is_swallowed_without_a_word() -> None:
     found = [
         f"{file.at(node)} {ast.unparse(node)!r}"
         for file in sources("src")
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in ("Exception", "BaseException"))
         and all(isinstance(statement, ast.Pass) for statement in node.body)
@@ -125,8 +124,12 @@ def _names_taken_from(module: str, node: ast.AST) -> Iterator[str]:
     """`asyncio.wait` and `from asyncio import wait` alike."""
     if isinstance(node, ast.ImportFrom) and node.module == module:
         yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == module:
+    elif isinstance(node, ast.Attribute) and _is_named(node.value, module):
         yield node.attr
+
+
+def _is_named(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _module_state(file: Source) -> Iterator[str]:
@@ -138,13 +141,14 @@ def _module_state(file: Source) -> Iterator[str]:
         for target in _targets(statement)
         if isinstance(target, ast.Name)
     }
-    for name, function in file.functions():
+    for name, function in file.functions:
+        nodes = tuple(ast.walk(function))
         shadowed = {
             node.id
-            for node in ast.walk(function)
+            for node in nodes
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        } | {argument.arg for argument in ast.walk(function) if isinstance(argument, ast.arg)}
-        for node in ast.walk(function):
+        } | {argument.arg for argument in nodes if isinstance(argument, ast.arg)}
+        for node in nodes:
             if isinstance(node, ast.Global):
                 yield f"{file.at(node)} {name}: global {', '.join(node.names)}"
             changed = _changed_in_place(node)

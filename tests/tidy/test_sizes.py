@@ -53,7 +53,7 @@ def _excesses() -> Iterator[Excess]:
     for file in everything():
         if file.line_count > FILE_LINES:
             yield Excess(file.path, "lines", file.line_count)
-        for name, function in file.functions():
+        for name, function in file.functions:
             where = f"{file.path}::{name}"
             lines = (function.end_lineno or function.lineno) - function.lineno + 1
             if lines > FUNCTION_LINES:

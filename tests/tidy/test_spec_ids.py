@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from pathlib import Path
@@ -31,9 +32,10 @@ def rows() -> list[Row]:
     return [Row(*map(str.strip, columns)) for columns in found]
 
 
-def carried() -> set[str]:
+@functools.cache
+def carried() -> frozenset[str]:
     """The ids that stand in a test's name or docstring."""
-    return {id_ for file in sources("tests") for id_ in ID.findall(file.text)}
+    return frozenset(id_ for file in sources("tests") for id_ in ID.findall(file.text))
 
 
 def test_each_line_has_one_state_that_we_know() -> None:

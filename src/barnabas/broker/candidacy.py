@@ -176,10 +176,10 @@ class Candidacy:
         await self._register(self._broker)
 
     async def _register(self, broker: BrokerImage) -> None:
-        session_id = self._store.session_id
         wait_ms = self._settings.session_timeout_ms
         registered = await register(self._store, broker, self._clock, wait_ms)
-        self._session_id = session_id
+        # Not the one in which it began: an earlier life may have been waited for, over a session.
+        self._session_id = self._store.session_id
         self._registered(registered)
 
     async def is_whole(self) -> None:

@@ -6,6 +6,7 @@ What does it (`log_cleaner`) is loaded at the first look, for no start has to wa
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from barnabas.storage.files import Files
 if TYPE_CHECKING:
     from barnabas.broker.log_cleaner import LogCleaner
     from barnabas.broker.replicas import Replicas
+
+_log = logging.getLogger(__name__)
 
 _SHORTEST_BACKOFF_MS = 100  # whatever is configured
 
@@ -59,8 +62,13 @@ class Cleaning:
         self.cleaner = cleaner
         try:
             while True:
-                while await cleaner.clean_once():
-                    pass
+                try:
+                    while await cleaner.clean_once():
+                        pass
+                except Exception:
+                    # A mistake of ours, or a process that says what is no word of ours. Without
+                    # another look all that is compacted would grow until the broker restarts.
+                    _log.exception("the look for something to compact failed")
                 await cleaner.end()
                 await self._back_off()
         finally:

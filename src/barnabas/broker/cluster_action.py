@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from barnabas.broker.authorization import CLUSTER_NAME
 from barnabas.broker.context import Context
+from barnabas.cluster.image import TopicImage
 from barnabas.cluster.store import MetadataError
 from barnabas.errors import BrokerNotAvailable, ClusterAuthorizationFailed, StaleBrokerEpoch
 
@@ -56,3 +57,14 @@ async def configs_of(context: Context, topics: Iterable[str]) -> Mapping[str, Ma
         return await context.node.topic_configs(topics)
     except MetadataError as error:
         raise BrokerNotAvailable(f"the configs of topics are out of reach: {error}") from error
+
+
+async def gone_under(context: Context, controller_epoch: int) -> Mapping[str, TopicImage]:
+    """The topics that are gone, and of which this controller need not know that they were there.
+
+    Raises as `configs_of` does.
+    """
+    try:
+        return await context.node.gone_topics.under(controller_epoch)
+    except MetadataError as error:
+        raise BrokerNotAvailable(f"the list of topics is out of reach: {error}") from error

@@ -15,9 +15,10 @@ from barnabas.broker.authorization import (
 )
 from barnabas.broker.control import Control
 from barnabas.broker.coordinators import Coordinators
+from barnabas.broker.gone_topics import GoneTopics
 from barnabas.broker.preparation import Preparer
 from barnabas.broker.throttles import Throttles
-from barnabas.cluster.loading import load_topic_config
+from barnabas.cluster.loading import load_configs_of
 from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Node:
         "coordinators",
         "dynamic_config",
         "fetch_sessions",
+        "gone_topics",
         "has_peers",
         "image",
         "internal_topics",
@@ -106,6 +108,7 @@ class Node:
         self.config_listeners.append(self.throttles.configure)
         self.coordinators = Coordinators(self)
         self.control = Control(self)
+        self.gone_topics = GoneTopics(self)
         self.broker_id = config.int("broker.id")
         self.authorizer = AllowAll()
         # Listener names for which nobody configured an address to advertise.
@@ -139,9 +142,10 @@ class Node:
         configs: dict[str, Mapping[str, str]] = {}
         for name in names:
             known = self.image.topics.get(name)
-            configs[name] = (
-                await load_topic_config(self.store, name) if known is None else known.config
-            )
+            if known is None:
+                configs.update(await load_configs_of(self.store, [name]))
+            else:
+                configs[name] = known.config
         return configs
 
     def set_config(self, config: BrokerConfig) -> None:

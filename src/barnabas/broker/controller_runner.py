@@ -77,7 +77,9 @@ class ControllerRunner:
         self._store = store
         self._random = random
         self._is_alone = peers is None
-        self._seat = Seat(store, broker_id, random, latest_epoch_of, peers, Counter())
+        self._seat = Seat(
+            store, broker_id, random, latest_epoch_of, peers, Counter(), lambda: self.seen()
+        )
         self._candidacy = Candidacy(
             self._seat,
             clock,
@@ -221,18 +223,13 @@ class ControllerRunner:
         """
         return await self._topics.grow(topic, total, assignment, validate_only=validate_only)
 
-    async def delete_topic(self, name: str) -> None:
-        """Delete a topic with all of its records; returns when no trace is left in the store.
-
-        Raises UnknownTopicOrPartition, NotController, and RequestTimedOut if a part of it is on a
-        broker that is dead or in a log directory that has failed (it goes when that is back).
-        """
-        (error,) = await self.delete_topics([name])
-        if error is not None:
-            raise error
-
     async def delete_topics(self, names: Sequence[str]) -> list[KafkaError | None]:
-        """As `delete_topic` for each, all in one commit and one round; what fails is returned."""
+        """Delete topics with all of their records, in one commit and one round.
+
+        Returns when no trace of them is left in the store; what fails is returned, topic by topic:
+        UnknownTopicOrPartition, and RequestTimedOut if a part of it is on a broker that is dead or
+        in a log directory that has failed (it goes when that is back). Raises NotController.
+        """
         return await self._topics.delete(names)
 
     # --- what brokers and administrators want of partitions --------------------------------------

@@ -41,17 +41,19 @@ class Deletions:
             for broker_id in partition.replicas
         }
 
-    def answered(
-        self, broker_id: int, codes: Mapping[TopicPartition, int], image: ClusterImage
-    ) -> None:
-        """A broker was told to delete these replicas; an error code for each."""
+    def answered(self, broker_id: int, codes: Mapping[TopicPartition, int]) -> None:
+        """A broker was told to delete these replicas; an error code for each.
+
+        NONE counts, whatever is known of its directories: only the broker can tell a replica that
+        it cannot reach from another topic's log that has the name.
+        """
         for name, code in codes.items():
             left, replica = self._left.get(name.topic), (name.partition, broker_id)
             if left is None or replica not in left:
                 continue
             if code == KafkaStorageError.code:
                 left[replica] = True
-            elif code == NONE and not _is_offline(image, name, broker_id):
+            elif code == NONE:
                 del left[replica]
 
     def without_replicas(self) -> list[str]:

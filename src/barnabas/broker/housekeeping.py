@@ -21,6 +21,7 @@ from barnabas.broker.replicas import Replicas
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
 from barnabas.config.topic_keys import LONG_MAX
+from barnabas.errors import CorruptData
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.store import LogStore
 
@@ -146,6 +147,10 @@ class Housekeeping:
                 self._replicas.directory_failed(error.directory, error)
             except OSError as error:
                 _log.error("%s failed: %s", next_round.name, error)
+            except Exception:
+                # A mistake of ours, or a damaged file. Without the other rounds nobody would leave
+                # an ISR any more, and no watermark be kept.
+                _log.exception("%s failed", next_round.name)
             next_round.due_ms = self._clock.now_ms() + next_round.interval_ms(self._config)
 
     async def _stops_within(self, wait_ms: int) -> bool:
@@ -185,6 +190,8 @@ class Housekeeping:
                     replica.log_start_moved()
             except OSError as error:
                 self._replicas.fail_directory(replica, error)
+            except CorruptData as error:
+                _log.error("nothing of %s can be deleted: %s", replica.topic_partition, error)
             await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
 
     async def _purge_deleted(self) -> None:

@@ -23,11 +23,12 @@ _log = logging.getLogger(__name__)
 class InternalTopics:
     """Makes each of them at most once, however many ask at the same time."""
 
-    __slots__ = ("_controller", "_making")
+    __slots__ = ("_controller", "_making", "_refused")
 
     def __init__(self, controller: ControllerRunner) -> None:
         self._controller = controller
         self._making: dict[str, asyncio.Task[None]] = {}
+        self._refused: dict[str, str] = {}  # why, as it was said last: clients ask every second
 
     async def make(self, name: str, config: BrokerConfig) -> None:
         """Return when the topic is there; raises CoordinatorNotAvailable, saying why it is not."""
@@ -47,8 +48,11 @@ class InternalTopics:
         if isinstance(outcome, TopicAlreadyExists):
             return
         if isinstance(outcome, KafkaError):
-            _log.error("%s cannot be created: %s", name, outcome)
-            raise CoordinatorNotAvailable(f"{name} cannot be created: {outcome}") from outcome
+            text = f"{name} cannot be created: {outcome}"
+            if self._refused.get(name) != text:
+                self._refused[name] = text
+                _log.error("%s", text)
+            raise CoordinatorNotAvailable(text) from outcome
         _log.info("created %s with %d partitions", name, topic.partitions)
 
 

@@ -85,10 +85,21 @@ class Proposals:
             answers = await self._ask(proposals)
         except BarnabasError as error:
             _log.info("%d ISRs wait: %s", len(proposals), error)
-            for proposal in proposals:
-                # Unless there is a newer one of the same partition already.
-                self._wanted.setdefault(proposal.topic_partition, proposal)
-            return False
+        except Exception:
+            # A mistake of ours, or an address that cannot even be looked up. Their partitions
+            # wait for the answer: without one their ISRs would never change again.
+            _log.exception("%d ISRs wait", len(proposals))
+        else:
+            return self._hand_out(proposals, answers)
+        for proposal in proposals:
+            # Unless there is a newer one of the same partition already.
+            self._wanted.setdefault(proposal.topic_partition, proposal)
+        return False
+
+    def _hand_out(
+        self, proposals: Sequence[IsrProposal], answers: Mapping[TopicPartition, IsrAnswer]
+    ) -> bool:
+        """Whether all were agreed to."""
         all_agreed = True
         for proposal in proposals:
             answer = answers[proposal.topic_partition]

@@ -97,6 +97,8 @@ class LogCleaner:
         if chosen is not None:
             try:
                 is_done = await self._clean(*chosen)
+            except CorruptData as error:
+                self._leave_alone(chosen[1].log, str(error))
             except OSError as error:
                 self._disk_failed(chosen[0], error)
         await self._save()
@@ -105,7 +107,13 @@ class LogCleaner:
     async def _choose(self) -> tuple[Replica, Cleanable] | None:
         store = self._replicas.store
         for name, log in list(store.logs.items()):
-            self._checkpoints.recall(log, store.directory_of(name))
+            if name not in store.logs:
+                continue  # its directory has failed just now
+            directory = store.directory_of(name)
+            try:
+                self._checkpoints.recall(log, directory)
+            except OSError as error:
+                self._replicas.directory_failed(directory, error)
         found: dict[Log, tuple[Replica, Cleanable]] = {}
         for replica in list(self._replicas):
             log = replica.log

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Container
 from contextlib import suppress
 
 from barnabas.cluster.control import LeaderAndIsr, PartitionState
@@ -55,13 +56,17 @@ async def take(store: MetadataStore, epoch_version: int) -> list[int]:
     return list(broker_ids)
 
 
-def everything_hosted(image: ClusterImage, broker_id: int) -> Send:
-    """Every partition that has a replica on a broker, as it is at the moment."""
+def everything_hosted(image: ClusterImage, broker_id: int, but_not: Container[str] = ()) -> Send:
+    """Every partition that has a replica on a broker, as it is at the moment.
+
+    `but_not`: topics that are being deleted. Who has deleted its replica would make it once more.
+    """
     states = tuple(
         PartitionState(
             TopicPartition(topic.name, number), topic.topic_id, partition, topic.config, False
         )
         for topic in image.topics.values()
+        if topic.name not in but_not
         for number, partition in topic.partitions.items()
         if broker_id in partition.replicas
     )

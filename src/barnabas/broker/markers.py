@@ -61,6 +61,20 @@ class Placed(NamedTuple):
     def is_committed(self) -> bool:
         return self.replica.high_watermark >= self.end_offset
 
+    def when_committed(self, node: Node) -> asyncio.Future[None]:
+        """Done when the marker counts, of which all are told by then; fails as `wait_for`.
+
+        Whether anybody still waits for it or not: in the log it stays.
+        """
+
+        def reached(future: asyncio.Future[None]) -> None:
+            if not future.cancelled() and future.exception() is None:
+                self.tell(node)
+
+        waiting = self.replica.wait_for(self.end_offset)
+        waiting.add_done_callback(reached)
+        return waiting
+
     def tell(self, node: Node) -> None:
         """The marker counts: offsets that were committed in the transaction count now, or never."""
         topic, partition = self.replica.topic_partition
@@ -235,10 +249,9 @@ class _Sending:
             if isinstance(error, KafkaError):
                 self._try_again([(topic_partition, error)])
                 return
-            placed.tell(self._node)
             self._tell([topic_partition])
 
-        placed.replica.wait_for(placed.end_offset).add_done_callback(reached)
+        placed.when_committed(self._node).add_done_callback(reached)
 
     def _tell(self, done: Sequence[TopicPartition]) -> None:
         shard, markers = self._shard, self._markers

@@ -30,7 +30,7 @@ from barnabas.broker.registration import Elected, office_of
 from barnabas.broker.topic_nodes import TopicNodes
 from barnabas.clock import Random
 from barnabas.cluster import layout
-from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica
+from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica, UpdateMetadata
 from barnabas.cluster.image import ClusterImage
 from barnabas.cluster.loading import (
     LatestEpochOf,
@@ -40,7 +40,7 @@ from barnabas.cluster.loading import (
 from barnabas.cluster.store import BadVersion, MetadataStore
 from barnabas.controller.controller import Controller, Decision, Settings
 from barnabas.controller.counts import Counts
-from barnabas.controller.decision import split
+from barnabas.controller.decision import Send, split
 from barnabas.errors import KafkaError, KafkaStorageError, NotController
 from barnabas.metrics import Counter
 from barnabas.types import TopicPartition
@@ -99,6 +99,8 @@ class Seat(NamedTuple):
     latest_epoch_of: LatestEpochOf
     peers: Peers | None
     unclean_elections: Counter
+    seen: Callable[[], ClusterImage]
+    """The cluster as this broker knows it from its controller, whoever that was."""
 
 
 class Office:
@@ -187,11 +189,28 @@ class Office:
         deleting = await children(store, layout.DELETE_TOPICS)
         await self._carry_out(lambda machine: machine.elected(deleting))
         tell_of_office(image, self.image)
+        await self._deliveries.send(self._what_is_gone(), self.image)
         self._ask_for_ends()
         self.agenda.look(layout.DELETE_TOPICS)
         self.agenda.look(log_dir_events.PATH)
         self.agenda.look(layout.ISR_CHANGES)
         await self._round()
+
+    def _what_is_gone(self) -> list[Send]:
+        """This broker may know topics that are gone: the others look for themselves."""
+        gone = self._seat.seen().topics.keys() - self.image.topics.keys()
+        if not gone:
+            return []
+        image = self.image
+        assert image.cluster_id is not None
+        removal = UpdateMetadata(
+            image.controller_id,
+            image.controller_epoch,
+            image.cluster_id,
+            tuple(image.brokers.values()),
+            removed_topics=tuple(sorted(gone)),
+        )
+        return [Send(self._seat.broker_id, removal)]
 
     def _new_machine(self, image: ClusterImage) -> Controller:
         machine = Controller(self.elected.version, image, self._settings.machine)
@@ -243,7 +262,7 @@ class Office:
                 # up the broker may be gone, or back with its disk.
                 self.agenda.lose(broker_id, lost, broker.epoch)
         elif isinstance(request, StopReplica) and request.delete:
-            self._deletions.answered(broker_id, codes, self.image)
+            self._deletions.answered(broker_id, codes)
             if self._deletions.without_replicas():
                 self.agenda.wake()
 
@@ -293,7 +312,7 @@ class Office:
     async def _start_over(self) -> None:
         """Other defaults for all topics: who may lead by them leads, as after an election."""
         self.agenda.is_set_anew = False
-        self._controller = self._new_machine(self.image)
+        self._machine.obey(self._settings.machine)
         await self._carry_out(lambda machine: machine.elected(self._deletions))
         await self._carry_out(lambda machine: machine.deletions_wished(self._deletions))
         self._ask_for_ends()
@@ -347,7 +366,7 @@ class Office:
         """A broker that is asked to host what it has lost says so in its answer."""
         for broker_id in await log_dir_events.take(self._seat.store, self.elected.version):
             if broker_id in self.image.brokers:
-                asked = log_dir_events.everything_hosted(self.image, broker_id)
+                asked = log_dir_events.everything_hosted(self.image, broker_id, {*self._deletions})
                 await self._deliveries.send([asked], self.image)
 
     async def _take_up_isr_changes(self) -> None:
@@ -376,7 +395,10 @@ class Office:
 
     async def _answer_questions(self) -> None:
         agenda = self.agenda
-        while agenda.questions:  # one stays there until it is answered, if need be by `close`
+        # Those that come meanwhile wait for the next round: else who asks again and again would
+        # keep everything else from it, such as the death of a broker.
+        for _ in range(len(agenda.questions)):
+            # It stays there until it is answered, if need be by `close`.
             outcomes: list[_Outcome] = []
             await self._carry_out(partial(_ask, agenda.questions[0], outcomes))
             agenda.answered(*outcomes[-1])

@@ -71,12 +71,20 @@ class _Link:
     async def channel(self, peers: Peers, purpose: str, timeout_ms: int) -> Channel:
         if self._channel is not None and self._channel.is_open:
             return self._channel
-        if self._opening is None:
-            opening = peers.connect(self.broker, purpose, timeout_ms)
-            self._opening = asyncio.get_running_loop().create_task(opening)
-            self._opening.add_done_callback(self._opened)
-        # One who asks and goes away does not take the connection from the others.
-        return await asyncio.shield(self._opening)
+        opening = self._opening
+        if opening is None:
+            connecting = peers.connect(self.broker, purpose, timeout_ms)
+            opening = self._opening = asyncio.get_running_loop().create_task(connecting)
+            opening.add_done_callback(self._opened)
+        try:
+            # One who asks and goes away does not take the connection from the others.
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if not opening.cancelled() or (asker is not None and asker.cancelling()):
+                raise
+            # It was given up, which ends no task of whoever has waited for it.
+            raise ConnectionLost(f"broker {self.broker.broker_id} has registered anew") from None
 
     def _opened(self, opening: asyncio.Task[Channel]) -> None:
         if self._opening is not opening:  # closed in the meantime

@@ -7,17 +7,19 @@ store did not say whether it was taken.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.cluster import layout
 from barnabas.cluster.layout import ProducerIdBlock
 from barnabas.cluster.store import BadVersion, MetadataError, MetadataStore, Set
-from barnabas.errors import NotController
+from barnabas.errors import CoordinatorLoadInProgress, NotController
 
 if TYPE_CHECKING:
     from barnabas.broker.controller_runner import ControllerRunner
 
 _IDS_PER_BLOCK = 1000
+_PATIENCE_S = 1.0  # what else a client asks waits behind this
 
 
 async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
@@ -44,12 +46,13 @@ async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
 class ProducerIds:
     """Hands out producer ids."""
 
-    __slots__ = ("_controller", "_end", "_next")
+    __slots__ = ("_controller", "_end", "_next", "_taking")
 
     def __init__(self, controller: ControllerRunner) -> None:
         self._controller = controller
         self._next = 0
         self._end = 0  # exclusive
+        self._taking: asyncio.Task[None] | None = None
 
     def next(self) -> int | None:
         """The next id of the block at hand, or None when a new block has to be taken."""
@@ -60,9 +63,29 @@ class ProducerIds:
         return producer_id
 
     async def next_from_new_block(self) -> int:
-        """The next id, after taking a block if none is left (several callers may wait at once)."""
+        """The next id, after taking a block if none is left: one for all who wait.
+
+        Raises CoordinatorLoadInProgress, as Kafka does since old producers take any other error for
+        final, if the metadata store does not answer soon; the block is waited for all the same.
+        """
+        deadline = asyncio.get_running_loop().time() + _PATIENCE_S
         while (producer_id := self.next()) is None:
-            first, last = await self._controller.allocate_producer_id_block()
-            if self._next >= self._end:
-                self._next, self._end = first, last + 1
+            if self._taking is None:
+                self._taking = asyncio.get_running_loop().create_task(self._take())
+                self._taking.add_done_callback(self._taken)
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await asyncio.shield(self._taking)
+            except (TimeoutError, NotController) as error:
+                why = str(error) or "the metadata store is waited for"
+                raise CoordinatorLoadInProgress(f"no producer ids are left: {why}") from error
         return producer_id
+
+    async def _take(self) -> None:
+        first, last = await self._controller.allocate_producer_id_block()
+        self._next, self._end = first, last + 1
+
+    def _taken(self, taking: asyncio.Task[None]) -> None:
+        self._taking = None
+        if not taking.cancelled():
+            taking.exception()  # nobody may be left to hear of it

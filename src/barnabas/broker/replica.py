@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from barnabas.storage.placed import AppendResult
     from barnabas.types import FileSlice, TopicPartition
 
+_FEW_WAITING = 100
 _LEVEL_FOR_MS = 1000  # how exactly it is known since when a follower has had everything
 
 
@@ -43,6 +44,7 @@ class Replica:
         "_parked",
         "_propose",
         "_stopped_by",
+        "_sweep_at",
         "_told_bytes",
         "_unseen_bytes",
         "_waiting",
@@ -67,6 +69,7 @@ class Replica:
         self._propose = propose
         self._is_dirty = False
         self._waiting: list[tuple[int, int, bool, asyncio.Future[None]]] | None = None
+        self._sweep_at = _FEW_WAITING  # how many make it worth to look for those who gave up
         self._next_ticket = 0  # keeps equal offsets apart in the heap, in order of arrival
         self._parked: Watchers | None = None
         self._followers: Watchers | None = None
@@ -241,9 +244,17 @@ class Replica:
             return future
         if self._waiting is None:
             self._waiting = []
+        elif len(self._waiting) >= self._sweep_at:
+            self._sweep()
         heapq.heappush(self._waiting, (offset, self._next_ticket, is_strict, future))
         self._next_ticket += 1
         return future
+
+    def _sweep(self) -> None:
+        """Forget who has given up: while the watermark stands still nothing else would."""
+        self._waiting = [each for each in self._waiting or () if not each[3].done()]
+        heapq.heapify(self._waiting)
+        self._sweep_at = max(_FEW_WAITING, 2 * len(self._waiting))
 
     async def low_watermark_moves(self, timeout_s: float) -> None:
         """Return when a follower has fetched, or leadership is lost; or after that time."""

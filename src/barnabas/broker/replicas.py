@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from barnabas.broker.replica import Replica
@@ -23,7 +23,7 @@ from barnabas.cluster.control import (
     PartitionState,
     StopReplica,
 )
-from barnabas.cluster.image import NO_LEADER, PartitionImage
+from barnabas.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.cluster.layout import uuid_text
 from barnabas.config import BrokerConfig
 from barnabas.errors import (
@@ -165,6 +165,10 @@ class Replicas:
         codes = {}
         for state in request.partitions:
             replica = self._replicas.get(state.topic_partition)
+            if replica is not None and replica.partition.topic_id != state.topic_id:
+                # Its topic was deleted while nobody could tell this broker, and made again.
+                self._gone(self._replicas.pop(state.topic_partition))
+                replica = None
             if replica is None:
                 replica = self._try_to_host(state)
             if replica is None:
@@ -242,6 +246,23 @@ class Replicas:
                 self.placed(topic_partition)
         return codes
 
+    def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
+        """Host no longer what has moved to other brokers, as these topics are by now.
+
+        No StopReplica comes to one that could not be told at the time: it would go on to serve what
+        it led, and acknowledge what nobody else gets. The log stays.
+        """
+        for topic in topics:
+            for number, partition in topic.partitions.items():
+                replica = self._replicas.get((topic.name, number))
+                if replica is None or self._broker_id in partition.replicas:
+                    continue
+                known = replica.partition
+                if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
+                    _log.warning("%s has moved to other brokers", replica.topic_partition)
+                    del self._replicas[replica.topic_partition]
+                    self._gone(replica)
+
     def _delete(self, name: TopicPartition) -> int:
         """An error code; where the disk refuses, the directory has failed with the log in it."""
         directory = self._store.directory_of(name)
@@ -255,9 +276,10 @@ class Replicas:
 
     def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
         """Whether a replica that is to be stopped lies, or may lie, where nobody can reach it."""
-        if name in self._foreign or name in self._store.logs:
-            return False
-        return name in self._offline or (delete and self._has_unread)
+        may_be_unread = delete and self._has_unread
+        if name in self._foreign:
+            return may_be_unread  # what is there is not this replica
+        return name not in self._store.logs and (name in self._offline or may_be_unread)
 
     def placed(self, *names: TopicPartition) -> None:
         """Somebody leads these, in the knowledge of how this broker began; or they are gone."""

@@ -341,9 +341,18 @@ class Server:
             await self._neighbours.stop()
         if self._controller is not None:
             await self._controller.stop()
-        if self._logs is not None:
-            if self._replicas is not None:
-                self._logs.checkpoint_high_watermarks(self._replicas.high_watermarks())
-            self._logs.close()
-        if self._metadata is not None:
-            await self._metadata.close()
+        try:
+            if self._logs is not None:
+                self._close(self._logs)
+        finally:
+            if self._metadata is not None:
+                await self._metadata.close()
+
+    def _close(self, logs: LogStore) -> None:
+        """Leave every directory clean that can be; then the first error is raised."""
+        if self._replicas is not None:
+            try:
+                logs.checkpoint_high_watermarks(self._replicas.high_watermarks())
+            except OSError as error:
+                _log.error("the high watermarks are kept as they were: %s", error)
+        logs.close()

@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.broker.asked import Asked, Fail, ShardOutcome, as_coordinator
-from barnabas.coordinator.decision import NO_PRODUCER_ID, Decision, Markers, StateRecord
-from barnabas.coordinator.records import OffsetCommitKey, encode_record
+from barnabas.coordinator.decision import (
+    NO_PRODUCER_ID,
+    Decision,
+    Markers,
+    StateRecord,
+    TransactionalBatch,
+)
+from barnabas.coordinator.records import GroupMetadataKey, OffsetCommitKey, encode_record
 from barnabas.errors import KafkaError, NotCoordinator
 from barnabas.records.record import BatchBuilder
 
@@ -43,6 +49,8 @@ class Machine(Protocol):
 
     def expire(self, now_ms: int) -> list[Decision]: ...
 
+
+_TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than one batch takes
 
 M = TypeVar("M", bound=Machine)
 
@@ -160,21 +168,32 @@ class Shard(Generic[M]):
                 asked.refuse(told)
 
     def _append(self, decision: Decision, now_ms: int) -> None:
-        """Append the records as one batch, and apply them."""
-        producer = decision.batch
+        """Append the records as one batch, and apply them; very many tombstones as several."""
+        if not _only_forgets(decision):
+            self.replica.partition.check_acks_all()
+        records = decision.records
+        at_once = len(records)
+        if at_once > _TOMBSTONES_AT_ONCE and all(value is None for _, value in records):
+            at_once = _TOMBSTONES_AT_ONCE
+        for first in range(0, len(records), at_once):
+            self._append_batch(records[first : first + at_once], decision.batch, now_ms)
+
+    def _append_batch(
+        self, records: Sequence[StateRecord], producer: TransactionalBatch | None, now_ms: int
+    ) -> None:
         if producer is None:
             builder, producer_id = BatchBuilder(self._around.codec), NO_PRODUCER_ID
         else:
             producer_id = producer.producer_id
+            # Nobody counts sequences here, but Kafka's cleaner refuses a producer's batch without.
             builder = BatchBuilder(
-                self._around.codec, producer_id, producer.producer_epoch, is_transactional=True
+                self._around.codec, producer_id, producer.producer_epoch, 0, is_transactional=True
             )
-        for key, value in decision.records:
+        for key, value in records:
             builder.append(now_ms, *encode_record(key, value))
-        self.replica.partition.check_acks_all()
         result = self.replica.append_own(memoryview(bytearray(builder.build())), now_ms)
         self._visible_from = result.last_offset + 1
-        for offset, record in enumerate(decision.records, result.base_offset):
+        for offset, record in enumerate(records, result.base_offset):
             self.machine.apply(record, offset, producer_id)
 
     def _when_committed(self, decision: Decision) -> None:
@@ -213,3 +232,15 @@ class Shard(Generic[M]):
         for decision in self.machine.expire(now_ms):
             self.carry_out(decision)
         self._set_timer(now_ms)
+
+
+def _only_forgets(decision: Decision) -> bool:
+    """Whether it takes groups' offsets away, and nobody is told.
+
+    As in Kafka, too few replicas are no reason against that: those of a deleted topic would stay
+    for ever, and a tombstone that is lost harms nobody.
+    """
+    return not decision.replies and all(
+        value is None and isinstance(key, OffsetCommitKey | GroupMetadataKey)
+        for key, value in decision.records
+    )

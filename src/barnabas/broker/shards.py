@@ -29,6 +29,8 @@ from barnabas.errors import (
 
 _log = logging.getLogger(__name__)
 
+_EXPECTED = (CorruptData, KafkaError, OSError)
+
 Make = Callable[[int, int], M]
 """A machine that knows nothing yet, of a partition and a coordinator epoch."""
 
@@ -153,7 +155,7 @@ class Shards(Generic[M]):
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break
-            except (CorruptData, KafkaError, OSError) as error:
+            except Exception as error:  # also a mistake of ours: those behind it must not wait
                 if not self._is_overtaken(replica, epoch):
                     self._loading.popleft()
                     self._refuse(partition, error)
@@ -189,4 +191,5 @@ class Shards(Generic[M]):
             self.topic,
             partition,
             error,
+            exc_info=None if isinstance(error, _EXPECTED) else error,
         )

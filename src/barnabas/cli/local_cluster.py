@@ -1,6 +1,6 @@
 """A cluster on one machine, as it is kept in its directory: who listens where, with which configs.
 
-    cluster.json      the ports and the configs; they are the same after a restart
+    cluster.json      the ports, the same after a restart, and the configs of the last start
     zookeeper/        the tree of the cluster's metadata
     broker-1/ ...     each broker's log directory, with `barnabas.out`, what it says
 

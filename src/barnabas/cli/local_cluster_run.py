@@ -104,6 +104,7 @@ class _Run:
         for broker in brokers.values():
             wait_for_broker(broker, lambda: self._wants_stop)
         run_client(self._settle())
+        click.echo(f"{keeper.name} pid {keeper.process.pid} on {plan.zookeeper_address}")
         for broker_id, broker in brokers.items():
             click.echo(f"{broker.name} pid {broker.process.pid} on {plan.address(broker_id)}")
         click.echo(f"barnabas cluster ready on {plan.bootstrap_servers}")

@@ -6,11 +6,12 @@ import asyncio
 import json
 import sys
 from collections import deque
+from collections.abc import Callable
 
 import click
 
 from barnabas.cli.options import as_json, bootstrap_server, run_client
-from barnabas.cli.partitions_text import change_line, row_lines, row_values
+from barnabas.cli.partitions_text import change_line, row_lines, row_values, silence_line
 from barnabas.cli.partitions_watch import Change, Look, Watch
 from barnabas.client.admin import Admin
 from barnabas.client.errors import Unreachable
@@ -19,6 +20,7 @@ from barnabas.errors import KafkaError, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
 
 _ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
+_SILENCE_S = 5.0  # no look takes that long; what is shown is old then
 _REMEMBERED_CHANGES = 100
 
 
@@ -80,6 +82,7 @@ class _Watcher:
         self._internal = internal or bool(names)
         self._clock = SystemClock()
         self._watch = Watch()
+        self._seen_at_ms = 0
 
     async def run(self, once: bool, interval_ms: int, as_json: bool) -> None:
         async with Admin(self._servers, request_timeout_ms=_ANSWER_TIMEOUT_MS) as admin:
@@ -92,7 +95,8 @@ class _Watcher:
                 for line in row_lines(first.rows):
                     click.echo(line)
                 while not once:
-                    for change in (await self._look_again(admin, interval_ms)).changes:
+                    look = await self._look_again(admin, interval_ms, self._tell_silence)
+                    for change in look.changes:
                         click.echo(change_line(change))
                     sys.stdout.flush()
 
@@ -105,10 +109,19 @@ class _Watcher:
         console = Console(highlight=False)
         changes: deque[Change] = deque(maxlen=_REMEMBERED_CHANGES)
         with Live(console=console, auto_refresh=False, screen=True) as live:
+
+            def draw(silent_since_ms: int | None = None) -> None:
+                shown = screen(look.rows, list(changes), console.height, silent_since_ms)
+                live.update(shown, refresh=True)
+
             while True:
                 changes.extend(look.changes)
-                live.update(screen(look.rows, list(changes), console.height), refresh=True)
-                look = await self._look_again(admin, interval_ms)
+                draw()
+                look = await self._look_again(admin, interval_ms, lambda: draw(self._seen_at_ms))
+
+    def _tell_silence(self) -> None:
+        click.echo(silence_line(self._seen_at_ms))
+        sys.stdout.flush()
 
     async def _look(self, admin: Admin) -> Look:
         topics = await admin.describe_topics(self._names)
@@ -123,16 +136,24 @@ class _Watcher:
             }
         )
         live = {broker.broker_id for broker in cluster.brokers}
-        return self._watch.look(self._clock.now_ms(), topics, live, ends)
+        self._seen_at_ms = self._clock.now_ms()
+        return self._watch.look(self._seen_at_ms, topics, live, ends)
 
-    async def _look_again(self, admin: Admin, interval_ms: int) -> Look:
+    async def _look_again(
+        self, admin: Admin, interval_ms: int, on_silence: Callable[[], None]
+    ) -> Look:
         """After a while. What passes is waited for: a watcher is there to see a cluster recover."""
-        while True:
-            await asyncio.sleep(interval_ms / 1000)
-            try:
-                return await self._look(admin)
-            except Unreachable:
-                continue
-            except KafkaError as error:
-                if isinstance(error, UnknownTopicOrPartition) or not error.retriable:
-                    raise
+        wait_s = interval_ms / 1000
+        silence = asyncio.get_running_loop().call_later(wait_s + _SILENCE_S, on_silence)
+        try:
+            while True:
+                await asyncio.sleep(wait_s)
+                try:
+                    return await self._look(admin)
+                except Unreachable:
+                    continue
+                except KafkaError as error:
+                    if isinstance(error, UnknownTopicOrPartition) or not error.retriable:
+                        raise
+        finally:
+            silence.cancel()

@@ -19,12 +19,21 @@ _HEADING_LINES = 3  # the table's, and what is said below it
 _CHANGES = 8
 
 
-def screen(rows: Sequence[PartitionRow], changes: Sequence[Change], height: int) -> Group:
+def screen(
+    rows: Sequence[PartitionRow],
+    changes: Sequence[Change],
+    height: int,
+    silent_since_ms: int | None = None,
+) -> Group:
     """All that fits into so many lines; `changes`: oldest first."""
     news = list(changes)[-_CHANGES:]
-    room = height - _HEADING_LINES - (len(news) + 1 if news else 0)
+    is_old = silent_since_ms is not None
+    room = height - _HEADING_LINES - (len(news) + 1 if news else 0) - is_old
     shown = _that_fit(rows, room)
     parts: list[Table | Text] = [_table(shown)]
+    if silent_since_ms is not None:
+        since = f"no broker has answered since {clock(silent_since_ms)}: it was like this then"
+        parts.insert(0, Text(since, style="bold red"))
     hidden = len(rows) - len(shown)
     if hidden:
         parts.append(Text(f"and {hidden} more partitions", style="dim"))

@@ -41,6 +41,11 @@ def change_line(change: Change) -> str:
     return f"{clock(change.at_ms, with_date=True)} {change.name}: {change.text}"
 
 
+def silence_line(since_ms: int) -> str:
+    """That nobody can say how it is now."""
+    return f"{clock(since_ms, with_date=True)} no broker has answered since"
+
+
 def row_values(rows: Iterable[PartitionRow]) -> list[dict[str, Any]]:
     """The same as data."""
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -29,8 +29,10 @@ from barnabas.errors import KafkaError, NoReassignmentInProgress
 from barnabas.types import TopicPartition
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _WHO = "barnabas reassign"
+_ACTIONS = "barnabas.reassign.actions"
 _VERIFY = (
     "Warning: You must run --verify periodically, until the reassignment completes, "
     "to ensure the throttle is removed."
@@ -38,12 +40,22 @@ _VERIFY = (
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
+def _action(name: str, text: str) -> Callable[[F], F]:
+    """A flag that is kept beside the others like it: with one value for all, the last would win."""
+
+    def keep(context: click.Context, _: click.Parameter, is_given: bool) -> None:
+        if is_given:
+            context.meta.setdefault(_ACTIONS, []).append(name)
+
+    return click.option(f"--{name}", is_flag=True, expose_value=False, callback=keep, help=text)
+
+
 @click.command()
-@click.option("--generate", "action", flag_value="generate", help="Propose a reassignment.")
-@click.option("--execute", "action", flag_value="execute", help="Begin it.")
-@click.option("--verify", "action", flag_value="verify", help="Say how far it is.")
-@click.option("--cancel", "action", flag_value="cancel", help="Take it back.")
-@click.option("--list", "action", flag_value="list", help="All that are under way.")
+@_action("generate", "Propose a reassignment.")
+@_action("execute", "Begin it.")
+@_action("verify", "Say how far it is.")
+@_action("cancel", "Take it back.")
+@_action("list", "All that are under way.")
 @click.option(
     "--reassignment-json-file",
     "plan_file",
@@ -76,8 +88,9 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
     help="With --verify and --cancel: leave the throttles as they are.",
 )
 @bootstrap_server
+@click.pass_context
 def reassign(  # noqa: PLR0913  (a command's parameters are its options)
-    action: str | None,
+    context: click.Context,
     plan_file: Path | None,
     topics_file: Path | None,
     broker_list: str | None,
@@ -106,10 +119,12 @@ def reassign(  # noqa: PLR0913  (a command's parameters are its options)
       barnabas reassign --cancel --reassignment-json-file plan.json
       barnabas reassign --list
     """
-    if action is None:
+    actions = context.meta.get(_ACTIONS, [])
+    if len(actions) != 1:
         raise click.UsageError(
-            "say what to do: --generate, --execute, --verify, --cancel or --list"
+            "say what to do, once: --generate, --execute, --verify, --cancel or --list"
         )
+    action = actions[0]
     if bytes_per_s is not None and action != "execute":
         raise click.UsageError("--throttle goes with --execute")
     if preserve_throttles and action not in ("verify", "cancel"):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_ELSEWHERE = "--dir names another one, --zookeeper-connect the ZooKeeper of a cluster"
+
 
 class TreeSource(NamedTuple):
     """What was said on the command line."""
@@ -91,7 +93,10 @@ async def reading(source: TreeSource, directory: Path | None) -> AsyncIterator[M
         from barnabas.cluster.embedded import EmbeddedStore
 
         where = source.log_directory() if directory is None else directory
-        store = EmbeddedStore.open(where, read_only=True)
+        try:
+            store = EmbeddedStore.open(where, read_only=True)
+        except ConfigError as error:
+            raise ConfigError(f"{error}; {_ELSEWHERE}") from error
     try:
         yield store
     finally:

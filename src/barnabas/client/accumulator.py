@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from barnabas.client.batch import NOBODY, Identity, ProducerBatch, ProducerRecord
 from barnabas.client.config import ProducerConfig
-from barnabas.client.errors import DeliveryTimedOut, Unreachable
+from barnabas.client.errors import DeliveryTimedOut, Unreachable, reason
 from barnabas.client.partition_queue import PartitionQueue
 from barnabas.errors import (
     BarnabasError,
@@ -27,7 +27,7 @@ from barnabas.types import TopicPartition
 _REMEMBERED_BATCHES = 5  # per producer and partition, by the broker
 
 # What is refused with these is not appended by that.
-_SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
+SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
 
 
 class Ready(NamedTuple):
@@ -154,6 +154,7 @@ class Accumulator:
         called.
         """
         queue = self._queues[batch.topic_partition]
+        batch.last_failure = error
         batch.in_doubt |= isinstance(error, Unreachable)
         if isinstance(error, OutOfOrderSequenceNumber):
             batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
@@ -161,7 +162,7 @@ class Accumulator:
                 self.acknowledge(batch, -1, -1)
                 return
         if batch.attempts <= self._config.retries and self._may_pass(batch, queue, error):
-            batch.in_doubt |= not isinstance(error, _SEQUENCE_ERRORS)
+            batch.in_doubt |= not isinstance(error, SEQUENCE_ERRORS)
             queue.put_back(batch, retry_at_ms)
             self._active[batch.topic_partition] = queue
             return
@@ -176,7 +177,7 @@ class Accumulator:
         """Whether another attempt can succeed."""
         if isinstance(error, Unreachable):
             return True
-        if batch.base_sequence >= 0 and isinstance(error, _SEQUENCE_ERRORS):
+        if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
             # Behind an older batch that must go again or was refused this is what the broker has to
             # say, and where it remembers only what is younger. Else it means that the broker's
             # memory and ours differ: a new identity; which a transaction cannot change on its way,
@@ -212,10 +213,11 @@ class Accumulator:
         """Fail what has waited for `delivery.timeout.ms`; the batches that failed."""
         expired = []
         limit_ms = self._config.delivery_timeout_ms
+        missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
         for queue in list(self._active.values()):
             while queue.waiting and queue.waiting[0].created_ms + limit_ms <= now_ms:
                 expired.append(queue.waiting[0])
-                self._drop(queue.waiting[0], _timed_out(queue.waiting[0], limit_ms))
+                self._drop(queue.waiting[0], _timed_out(queue.waiting[0], limit_ms, missing))
         return expired
 
     def fail_waiting(self, error: BarnabasError) -> None:
@@ -241,9 +243,17 @@ class Accumulator:
         self.used_bytes -= batch.size_bytes
 
 
-def _timed_out(batch: ProducerBatch, limit_ms: int) -> DeliveryTimedOut:
-    sent = f"sent {batch.attempts} times" if batch.attempts else "never sent (no leader, no broker)"
+def _timed_out(batch: ProducerBatch, limit_ms: int, missing: str) -> DeliveryTimedOut:
     return DeliveryTimedOut(
         f"{batch.record_count} records for {batch.topic_partition} were not acknowledged within "
-        f"{limit_ms} ms (delivery.timeout.ms): {sent}"
+        f"{limit_ms} ms (delivery.timeout.ms): {_attempts(batch, missing)}"
     )
+
+
+def _attempts(batch: ProducerBatch, missing: str) -> str:
+    if not batch.attempts:
+        return f"never sent (no {missing})"
+    sent = f"sent {batch.attempts} times"
+    if isinstance(batch.last_failure, KafkaError):
+        return f"{sent}, last refused with {reason(batch.last_failure)}"
+    return f"{sent}, no answer came to the last one ({batch.last_failure})"

@@ -3,6 +3,10 @@
 Two offsets per partition: `position`, the next record for the user, and `fetch_offset`, the next
 one to ask for, which runs ahead by what is buffered. A seek makes a new generation: what an older
 fetch brings is dropped.
+
+Beside the position stands the leader epoch of the record in front of it. A newer leader may never
+have had that record (an unclean election, a lost disk): the position is doubtful until the leader
+has said how far its log holds that epoch, and nothing is fetched before (KIP-320).
 """
 
 from __future__ import annotations
@@ -18,25 +22,33 @@ from barnabas.types import TopicPartition
 class AssignedPartition:
     __slots__ = (
         "buffered",
+        "epoch",
         "error",
         "fetch_offset",
         "fetching",
         "generation",
         "high_watermark",
+        "is_doubtful",
         "is_dropped",
         "last_stable_offset",
+        "leader_epoch",
         "log_start_offset",
         "not_before_ms",
         "paused",
         "position",
         "reset",
+        "topic_id",
         "topic_partition",
     )
 
     def __init__(self, topic_partition: TopicPartition, reset: str) -> None:
         self.topic_partition = topic_partition
         self.position = -1  # -1: not known yet
+        self.epoch = -1  # the leader epoch of the last record before the position; -1: not known
         self.fetch_offset = -1
+        self.topic_id = b""  # of the topic that `epoch` is about; empty: not known
+        self.leader_epoch = -1  # of the leader that is asked
+        self.is_doubtful = False  # whether that leader's log goes as far as the position
         self.reset: str | None = reset  # where to begin: earliest, latest or none; None: known
         self.generation = 0
         self.is_dropped = False  # no longer assigned
@@ -49,18 +61,53 @@ class AssignedPartition:
         self.last_stable_offset = -1
         self.log_start_offset = -1
 
-    def seek(self, offset: int) -> None:
-        self.position = self.fetch_offset = offset
+    def seek(self, offset: int, epoch: int = -1) -> None:
+        """Go on there; `epoch`: of the record in front of it, if that is known."""
+        self._go_to(offset, epoch)
         self.reset = None
-        self._restart()
 
     def seek_by(self, reset: str) -> None:
         """Find the position anew, by this rule, before the next fetch."""
-        self.position = self.fetch_offset = -1
+        self._go_to(-1, -1)
         self.reset = reset
+
+    def refetch(self) -> None:
+        """Drop what has been fetched and not been given to the user."""
+        self._restart()
+
+    def follow(self, topic_id: bytes, leader_epoch: int) -> None:
+        """What the metadata says now of who leads the partition."""
+        if topic_id != self.topic_id:
+            if self.topic_id:
+                self.epoch = -1  # of a topic that was deleted since: it says nothing of this one
+            self.topic_id = topic_id
+        elif leader_epoch == self.leader_epoch:
+            return
+        self.leader_epoch = leader_epoch
+        if 0 <= leader_epoch != self.epoch >= 0:
+            self._restart()
+            self.is_doubtful = True
+        else:
+            self.is_doubtful = False
+
+    def advance(self, offset: int, epoch: int) -> None:
+        """The user has had everything in front of this offset; along a log epochs only grow."""
+        self.position = offset
+        self.epoch = max(self.epoch, epoch)
+
+    def is_current(self, generation: int) -> bool:
+        """Whether what was fetched, or asked, in this generation still counts."""
+        return not self.is_dropped and self.generation == generation
+
+    def _go_to(self, offset: int, epoch: int) -> None:
+        self.position = offset
+        self.epoch = epoch
+        self.leader_epoch = -1  # to be compared with the epoch again
+        self.is_doubtful = False
         self._restart()
 
     def _restart(self) -> None:
+        self.fetch_offset = self.position
         self.generation += 1
         self.buffered = 0
         self.not_before_ms = 0
@@ -148,7 +195,7 @@ class Reading:
         stays at what could not be read.
         """
         state = self._state
-        if state.is_dropped or state.generation != self._generation:
+        if not state.is_current(self._generation):
             return False  # the user went elsewhere
         if state.paused:
             self.give_back()
@@ -161,12 +208,14 @@ class Reading:
             self.give_back()
             state.error = error
             return False
+        finally:
+            state.advance(state.position, self._chunk.epoch)
         if len(records) < most:
-            state.position = self._chunk.next_offset
+            state.advance(self._chunk.next_offset, self._chunk.last_epoch)
             return False
         return True
 
     def give_back(self) -> None:
         """Fetch again what was not taken."""
-        if not self._state.is_dropped and self._state.generation == self._generation:
-            self._state.seek(self._state.position)
+        if self._state.is_current(self._generation):
+            self._state.refetch()

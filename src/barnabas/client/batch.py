@@ -59,6 +59,7 @@ class ProducerBatch:
         "identity",
         "in_doubt",
         "is_out_of_order",
+        "last_failure",
         "log_append_time_ms",
         "number",
         "record_count",
@@ -83,6 +84,7 @@ class ProducerBatch:
         self.identity = NOBODY  # under which base_sequence was assigned
         self.in_doubt = False  # an attempt failed without saying for good what became of it
         self.is_out_of_order = False  # the last attempt was refused as that, and ours is the order
+        self.last_failure: BarnabasError | None = None  # of an attempt; another one follows
         self.base_offset = -1
         self.log_append_time_ms = -1
         self.error: BarnabasError | None = None

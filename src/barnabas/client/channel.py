@@ -98,7 +98,7 @@ class Channel:
                 )
         except TimeoutError:
             raise ConnectionLost(f"{self.node}: no connection within {setup_ms} ms") from None
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the latter: a host that cannot be a name
             raise ConnectionLost(f"{self.node}: {_reason(error)}") from error
         try:
             await self._shake_hands()

@@ -109,7 +109,7 @@ class Commits:
 
     def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
-            state.topic_partition: OffsetAndMetadata(state.position)
+            state.topic_partition: OffsetAndMetadata(state.position, leader_epoch=state.epoch)
             for state in self._assignment
             if state.position >= 0
         }

@@ -207,8 +207,9 @@ class Consumer:
         """At most `max.poll.records` records; returns as soon as there is one, else empty.
 
         Takes part in the group's rebalances; what earlier polls gave counts as processed for auto
-        commit. Raises CorruptData, NoOffsetForPartition, the KafkaError that ends a partition or
-        keeps this consumer out of its group, and what a rebalance listener raises.
+        commit. Raises CorruptData, NoOffsetForPartition (LogTruncated where a log lost what was
+        read of it), the KafkaError that ends a partition or keeps this consumer out of its group,
+        and what a rebalance listener raises.
         """
         return await self._polled(lambda: self._take(self._config.max_poll_records), timeout_ms)
 
@@ -237,6 +238,7 @@ class Consumer:
         while True:
             if not await self._is_settled(deadline_ms):
                 return take()
+            self._fetcher.follow_leaders()
             found = take()
             if found:
                 self._fetcher.send_fetches(ahead=True)
@@ -312,7 +314,7 @@ class Consumer:
             self._reading = None
         fetched: dict[TopicPartition, FetchedBytes] = {}
         for state, chunk in self._fetcher.next_chunks():
-            state.position = chunk.next_offset
+            state.advance(chunk.next_offset, chunk.last_epoch)
             fetched[state.topic_partition] = state.describe(chunk)
         if not fetched:
             self._fetcher.raise_error()
@@ -438,7 +440,8 @@ class Consumer:
         found = await self._offsets.find(asked, self._api_timeout_ms)
         for state, generation in zip(states, generations, strict=True):
             if state.generation == generation:
-                state.seek(found[state.topic_partition].offset)
+                at = found[state.topic_partition]
+                state.seek(at.offset, at.leader_epoch)
 
     async def _go_to_committed(self, states: Sequence[AssignedPartition]) -> None:
         if not states:
@@ -450,6 +453,7 @@ class Consumer:
             if state.reset != _COMMITTED:
                 continue  # the user went elsewhere meanwhile
             if state.topic_partition in found:
-                state.seek(found[state.topic_partition].offset)
+                at = found[state.topic_partition]
+                state.seek(at.offset, at.leader_epoch)
             else:
                 state.seek_by(self._config.auto_offset_reset)

@@ -6,13 +6,21 @@ for records would hold up every heartbeat behind it: answers come in the order o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from barnabas.client.channel import Channel, Node
 from barnabas.client.cluster import Cluster, exchange
-from barnabas.client.errors import Unreachable, broker_error, check
-from barnabas.errors import CoordinatorNotAvailable, NotCoordinator
+from barnabas.client.errors import Unreachable, broker_error, check, reason
+from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.errors import (
+    BarnabasError,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    NotCoordinator,
+    error_for_code,
+)
 from barnabas.protocol.api import FIND_COORDINATOR, Api
 from barnabas.protocol.codec import Message
 from barnabas.protocol.messages.find_coordinator import (
@@ -21,11 +29,15 @@ from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
+_log = logging.getLogger(__name__)
+
 GROUP: Final = 0
 TRANSACTION: Final = 1
 """What a key names (`FindCoordinatorRequest.key_type`)."""
 
 _SUBJECTS: Final = ("group", "transactional id")
+_ELSEWHERE = (NotCoordinator.code, CoordinatorNotAvailable.code)
+_NOT_NOW = (*_ELSEWHERE, CoordinatorLoadInProgress.code)
 _MANY_FROM = 4  # the first version that asks for many keys at once (KIP-699)
 _OWN_CONNECTIONS = 1 << 30  # added to a broker's id: another connection in the pool
 
@@ -39,6 +51,7 @@ class Coordinators:
         self._cluster = cluster
         self._key_type = key_type
         self._nodes: dict[str, Node] = {}
+        self._trouble = Trouble(MOMENT_MS)
 
     async def nodes(self, keys: Iterable[str]) -> dict[str, Node]:
         """The broker that keeps each key. Raises the first KafkaError, Unreachable."""
@@ -62,11 +75,11 @@ class Coordinators:
 
     async def channel(self, key: str) -> Channel:
         """A connection to the broker that keeps `key`."""
-        node = (await self.nodes([key]))[key]
         try:
+            node = (await self.nodes([key]))[key]
             return await self._cluster.pool.channel(node)
-        except Unreachable:
-            self.forget(key)
+        except Unreachable as error:
+            self._lost(key, error)
             raise
 
     async def call(
@@ -79,17 +92,22 @@ class Coordinators:
         channel = await self.channel(key)
         try:
             response = await channel.send(api, request, channel.version(api), timeout_ms=timeout_ms)
-        except Unreachable:
-            self.forget(key)
+        except Unreachable as error:
+            self._lost(key, error)
             raise
         assert isinstance(response, answer)
         return response
 
     def check(self, key: str, code: int, subject: str = "") -> None:
         """Raise the answer's error; one that says "not me" has the coordinator looked for anew."""
-        if code in (NotCoordinator.code, CoordinatorNotAvailable.code):
+        if code in _ELSEWHERE:
             self.forget(key)
-        check(code, subject or f"{_SUBJECTS[self._key_type]} {key!r}")
+        if code in _NOT_NOW:
+            kind = error_for_code(code)
+            self._warn(key, kind, reason(kind))
+        else:
+            self._trouble.over(key)
+        check(code, subject or self._subject(key))
 
     async def broker(self, key: str) -> Node:
         """The broker that keeps `key`, under its own id."""
@@ -108,6 +126,22 @@ class Coordinators:
 
     def _found(self, key: str, at: Coordinator | FindCoordinatorResponse) -> None:
         if at.error_code:
-            subject = f"coordinator of {_SUBJECTS[self._key_type]} {key!r}"
-            raise broker_error(at.error_code, subject, at.error_message or None)
+            said = at.error_message or None
+            error = broker_error(at.error_code, f"coordinator of {self._subject(key)}", said)
+            if error.retriable:
+                self._warn(key, type(error), f"{error.name}: {said}" if said else reason(error))
+            raise error
         self._nodes[key] = Node(_OWN_CONNECTIONS + at.node_id, at.host, at.port)
+
+    def _lost(self, key: str, error: Unreachable) -> None:
+        self.forget(key)
+        self._warn(key, type(error), str(error))
+
+    def _warn(self, key: str, kind: type[BarnabasError], why: str) -> None:
+        """Tell why somebody waits: whoever needs a coordinator asks until there is one."""
+        if self._trouble.is_news(key, kind, self._cluster.seams.clock.now_ms()):
+            subject = self._subject(key)
+            _log.warning("the coordinator of %s is not available, asking again: %s", subject, why)
+
+    def _subject(self, key: str) -> str:
+        return f"{_SUBJECTS[self._key_type]} {key!r}"

@@ -7,6 +7,7 @@ message names the address or the partition, and what to do where there is someth
 from __future__ import annotations
 
 from barnabas.errors import BarnabasError, KafkaError, error_for_code
+from barnabas.types import TopicPartition
 
 
 class Unreachable(BarnabasError):
@@ -41,6 +42,18 @@ class NoOffsetForPartition(BarnabasError):
     """No position to read from, and `auto.offset.reset` is `none`."""
 
 
+class LogTruncated(NoOffsetForPartition):
+    """The log no longer holds what was read of it, and `auto.offset.reset` is `none` (KIP-320).
+
+    An election of a replica that was behind, or a disk that lost its end. `diverged_at` is the
+    first offset where the log differs from what was read, as far as that is known.
+    """
+
+    topic_partition: TopicPartition
+    offset: int
+    diverged_at: int | None
+
+
 class CommitFailed(BarnabasError):
     """The group has moved on without this member; what it processed will come again elsewhere."""
 
@@ -53,10 +66,29 @@ class ClientClosed(BarnabasError):
     """The client was used after `close`, or closed before this was done."""
 
 
+def log_truncated(
+    topic_partition: TopicPartition, offset: int, diverged_at: int | None
+) -> LogTruncated:
+    known = "where they part is not known" if diverged_at is None else f"they part at {diverged_at}"
+    error = LogTruncated(
+        f"the log of {topic_partition} is no longer the one that was read up to offset {offset} "
+        f"({known}), and auto.offset.reset is none: seek to an offset that is there"
+    )
+    error.topic_partition = topic_partition
+    error.offset = offset
+    error.diverged_at = diverged_at
+    return error
+
+
 def broker_error(code: int, subject: str, said: str | None = None) -> KafkaError:
     """A broker's error code as an exception: about what, and what it means (or the broker said)."""
     kind = error_for_code(code)
     return kind(f"{subject}: {said or kind.meaning}")
+
+
+def reason(kind: type[KafkaError] | KafkaError) -> str:
+    """Why a broker refused: the error's name in Kafka's protocol, and its meaning."""
+    return f"{kind.name}: {kind.meaning.rstrip('.')}"
 
 
 def check(code: int, subject: str, said: str | None = None) -> None:

@@ -52,7 +52,15 @@ class FetchedBytes(NamedTuple):
 class Chunk:
     """A partition's part of one fetch answer."""
 
-    __slots__ = ("aborted", "next_offset", "offset", "records", "topic_partition")
+    __slots__ = (
+        "aborted",
+        "epoch",
+        "last_epoch",
+        "next_offset",
+        "offset",
+        "records",
+        "topic_partition",
+    )
 
     def __init__(
         self,
@@ -64,10 +72,13 @@ class Chunk:
         self.topic_partition = topic_partition
         self.offset = offset
         self.next_offset = offset
+        self.epoch = -1  # the leader epoch of the last record that `iterate` has given
+        self.last_epoch = -1  # ... of the last batch
         end = 0
         for position, header in iterate_batches(records):
             end = position + header.size_bytes
             self.next_offset = max(self.next_offset, header.last_offset + 1)
+            self.last_epoch = header.partition_leader_epoch
         self.records = records[:end]  # without the torn batch at the end that a fetch may have
         self.aborted = tuple(aborted)
 
@@ -75,6 +86,7 @@ class Chunk:
         """The records from `offset` on. Raises CorruptData that says where."""
         try:
             for position, header in self._committed(check_crcs):
+                self.epoch = header.partition_leader_epoch
                 for record in records_of(self.records, position, header):
                     if record.offset >= self.offset:
                         yield self._consumer_record(record)

@@ -7,6 +7,8 @@ buffered; while the user works on one chunk the next one is fetched. Fetch sessi
 With `client.rack` a leader may name a follower to read from instead (KIP-392). That is believed for
 `metadata.max.age.ms`, and until the follower has any difficulty: then the leader is asked again.
 It would name one that cannot be reached again and again: for a while it does not hear of the rack.
+
+A doubtful position is settled by its leader before anything else is asked of that broker.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from barnabas.client.assignment import AssignedPartition, Assignment
@@ -24,6 +26,7 @@ from barnabas.client.config import ConsumerConfig
 from barnabas.client.errors import NoOffsetForPartition, broker_error
 from barnabas.client.fetched import AbortedTransaction, Chunk
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.client.truncation import Truncation
 from barnabas.errors import (
     BarnabasError,
     MessageTooLarge,
@@ -62,12 +65,14 @@ class Fetcher:
         self._config = config
         self._assignment = assignment
         self._clock = cluster.seams.clock
+        self._truncation = Truncation(cluster, config)
         self._isolation_level = (
             READ_COMMITTED if config.isolation_level == "read_committed" else READ_UNCOMMITTED
         )
         self._fetches: dict[int, asyncio.Task[None]] = {}  # by broker id
         self._preferred: dict[TopicPartition, _Preferred] = {}  # where not the leader is to be read
         self._leaders_only_until_ms = 0
+        self._followed = 0  # the generation of metadata whose leaders are followed
         self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
         self._arrived = asyncio.Event()
 
@@ -76,6 +81,14 @@ class Fetcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def follow_leaders(self) -> None:
+        """After news of leaders: what is buffered of a position in doubt is not given any more."""
+        view = self._cluster.metadata.view
+        if view.generation != self._followed:
+            self._followed = view.generation
+            for state in self._assignment:
+                self._follow(state)
 
     def send_fetches(self, *, ahead: bool = False) -> None:
         """Ask every broker that is to be read for a partition which wants more, and has no request
@@ -90,7 +103,7 @@ class Fetcher:
         for state in self._assignment:
             if not state.wants(now_ms, _MOST_BUFFERED) or (ahead and not state.lags()):
                 continue
-            source = self._source(state.topic_partition, now_ms)
+            source = self._source(state, now_ms)
             if source is None:
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
@@ -98,8 +111,12 @@ class Fetcher:
             elif source.node_id not in self._fetches:
                 by_node.setdefault(source, []).append(state)
         for node, states in by_node.items():
-            task = asyncio.get_running_loop().create_task(self._fetch(node, states))
-            self._fetches[node.node_id] = task
+            doubtful = [state for state in states if state.is_doubtful]
+            if doubtful:
+                work = self._work(node, doubtful, self._truncation.settle)
+            else:
+                work = self._work(node, states, self._fetch)
+            self._fetches[node.node_id] = asyncio.get_running_loop().create_task(work)
 
     async def wait(self, until_ms: int) -> bool:
         """Wait for news: a chunk, an error, a broker that may be asked again. False: too late."""
@@ -120,7 +137,7 @@ class Fetcher:
         """The oldest buffered chunk that still counts, of a partition that is not paused."""
         for _ in range(len(self._chunks)):
             state, generation, chunk = self._chunks.popleft()
-            if not self._is_current(state, generation):
+            if not state.is_current(generation):
                 continue
             if not state.paused:
                 state.buffered -= 1
@@ -133,7 +150,7 @@ class Fetcher:
         taken: dict[TopicPartition, tuple[AssignedPartition, Chunk]] = {}
         for _ in range(len(self._chunks)):
             state, generation, chunk = self._chunks.popleft()
-            if not self._is_current(state, generation):
+            if not state.is_current(generation):
                 continue
             if state.paused or state.topic_partition in taken:
                 self._chunks.append((state, generation, chunk))
@@ -149,21 +166,30 @@ class Fetcher:
                 error, state.error = state.error, None
                 raise error
 
-    def _is_current(self, state: AssignedPartition, generation: int) -> bool:
-        return not state.is_dropped and state.generation == generation
-
     # ---- whom to ask ----
 
-    def _source(self, topic_partition: TopicPartition, now_ms: int) -> Node | None:
+    def _source(self, state: AssignedPartition, now_ms: int) -> Node | None:
         """The follower that the leader has named, else the leader; None if nobody is known."""
         view = self._cluster.metadata.view
+        topic_partition = state.topic_partition
+        self._follow(state)
         preferred = self._preferred.get(topic_partition)
-        if preferred is not None:
+        if state.is_doubtful:
+            self._preferred.pop(topic_partition, None)
+            if state.leader_epoch < state.epoch:
+                return None  # a leader from before the position cannot judge it
+        elif preferred is not None:
             node = view.nodes.get(preferred.broker_id)
             if node is not None and now_ms < preferred.until_ms:
                 return node
             del self._preferred[topic_partition]
         return view.leader(topic_partition)
+
+    def _follow(self, state: AssignedPartition) -> None:
+        view = self._cluster.metadata.view
+        topic = view.topics.get(state.topic_partition.topic)
+        if topic is not None:
+            state.follow(topic.topic_id, view.leader_epoch(state.topic_partition))
 
     def _prefer(self, state: AssignedPartition, broker_id: int) -> None:
         """The leader has named a follower."""
@@ -179,17 +205,17 @@ class Fetcher:
 
     # ---- one request ----
 
-    async def _fetch(self, node: Node, states: Sequence[AssignedPartition]) -> None:
-        asked: Asked = [(state, state.generation, state.fetch_offset) for state in states]
+    async def _work(
+        self,
+        node: Node,
+        states: list[AssignedPartition],
+        ask: Callable[[Node, list[AssignedPartition]], Awaitable[None]],
+    ) -> None:
+        """One request about these partitions; what becomes of them when it fails."""
         for state in states:
             state.fetching = True
         try:
-            response = await self._cluster.call(
-                node, FETCH, self._request(asked), FetchResponse, _HIGHEST_FETCH
-            )
-            if response.error_code:
-                raise broker_error(response.error_code, f"fetching from {node}")
-            self._accept(asked, response)
+            await ask(node, states)
         except BarnabasError as error:
             _log.info("%s", error)
             self._cluster.metadata.request_refresh()
@@ -205,6 +231,15 @@ class Fetcher:
             del self._fetches[node.node_id]
             self._arrived.set()
 
+    async def _fetch(self, node: Node, states: Sequence[AssignedPartition]) -> None:
+        asked: Asked = [(state, state.generation, state.fetch_offset) for state in states]
+        response = await self._cluster.call(
+            node, FETCH, self._request(asked), FetchResponse, _HIGHEST_FETCH
+        )
+        if response.error_code:
+            raise broker_error(response.error_code, f"fetching from {node}")
+        self._accept(asked, response)
+
     def _request(self, asked: Asked) -> FetchRequest:
         config = self._config
         is_for_leaders = self._clock.now_ms() < self._leaders_only_until_ms
@@ -213,6 +248,7 @@ class Fetcher:
             topic, partition = state.topic_partition
             wanted = FetchPartition(
                 partition=partition,
+                current_leader_epoch=state.leader_epoch,
                 fetch_offset=offset,
                 partition_max_bytes=config.max_partition_fetch_bytes,
             )
@@ -235,7 +271,7 @@ class Fetcher:
                 if key not in by_partition:
                     continue
                 state, generation, offset = by_partition[key]
-                if not self._is_current(state, generation):
+                if not state.is_current(generation):
                     continue
                 if data.error_code:
                     self._refused(state, offset, data.error_code)
@@ -287,8 +323,8 @@ class Fetcher:
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
         """CO-5: the position is not there (any more)."""
         reset = self._config.auto_offset_reset
-        if state.buffered:
-            self._pause(state)  # what is buffered comes first; then this is asked again
+        if state.position < state.fetch_offset:
+            self._pause(state)  # what has been fetched comes first; then this is asked again
         elif reset == "none":
             state.error = NoOffsetForPartition(
                 f"offset {offset} of {state.topic_partition} is out of range and "

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.client.channel import Channel, Node, Seams
 from barnabas.client.config import ClientConfig
@@ -32,6 +32,8 @@ from barnabas.protocol.messages.metadata import (
 
 _log = logging.getLogger(__name__)
 
+# Brokers that do not know this version may tell an old leader epoch beside a new leader.
+_EPOCHS_VERSION = 9
 _CREATION_VERSION = 4  # Metadata before it always creates unknown topics
 # How long a topic may stay unknown before that is the answer: a creation takes far less to reach
 # all brokers, and waiting out max.block.ms for a mistyped name helps nobody.
@@ -147,12 +149,12 @@ class Metadata:
             opened = self._pool.opened(node)
             if opened is not None:
                 return opened
-        failures: list[str] = []
+        failures: dict[str, str] = {}
         for node in nodes:
             try:
                 return await self._pool.channel(node)
             except (Unreachable, UnsupportedVersion) as error:
-                failures.append(str(error))
+                failures.setdefault(str(node), str(error))
         raise _no_brokers(failures)
 
     # ---- the task ----
@@ -196,7 +198,7 @@ class Metadata:
 
     async def _ask(self) -> MetadataResponse:
         """One Metadata request to the first broker that answers."""
-        failures: list[str] = []
+        failures: dict[str, str] = {}
         for node in self._candidates():
             try:
                 channel = await self._pool.channel(node)
@@ -207,9 +209,11 @@ class Metadata:
                 )
                 response = await channel.send(METADATA, request, version)
             except (Unreachable, UnsupportedVersion) as error:
-                failures.append(str(error))
+                failures.setdefault(str(node), str(error))
                 continue
             assert isinstance(response, MetadataResponse)
+            if version < _EPOCHS_VERSION:
+                _forget_epochs(response)
             return response
         raise _no_brokers(failures)
 
@@ -242,11 +246,18 @@ class Metadata:
         _fail(waiters, ClientClosed("the client is closed"))
 
 
+def _forget_epochs(response: MetadataResponse) -> None:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            partition.leader_epoch = -1
+
+
 def _fail(waiters: Sequence[asyncio.Future[ClusterView]], error: BarnabasError) -> None:
     for waiter in waiters:
         if not waiter.done():
             waiter.set_exception(error)
 
 
-def _no_brokers(failures: Sequence[str]) -> NoBrokersAvailable:
-    return NoBrokersAvailable(f"no broker could be reached: {'; '.join(failures)}")
+def _no_brokers(failures: Mapping[str, str]) -> NoBrokersAvailable:
+    """`failures`: by address, for a known broker may be one of the servers, too."""
+    return NoBrokersAvailable(f"no broker could be reached: {'; '.join(failures.values())}")

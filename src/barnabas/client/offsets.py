@@ -1,6 +1,7 @@
 """Offsets by time: where a partition begins and ends, and what was written since an instant.
 
-One ListOffsets per leader; what fails for a reason that passes is asked again.
+One ListOffsets per leader, in the epoch in which the metadata has it lead: a deposed one does not
+answer. What fails for a reason that passes is asked again.
 """
 
 from __future__ import annotations
@@ -94,10 +95,15 @@ class OffsetFinder:
         found: dict[TopicPartition, OffsetAndTimestamp],
     ) -> None:
         """Put a leader's answers into `found`, then raise for the first that is an error."""
+        view = self._cluster.metadata.view
         topics: dict[str, list[ListOffsetsPartition]] = {}
-        for (topic, partition), timestamp in timestamps.items():
-            asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-            topics.setdefault(topic, []).append(asked)
+        for topic_partition, timestamp in timestamps.items():
+            asked = ListOffsetsPartition(
+                partition_index=topic_partition.partition,
+                current_leader_epoch=view.leader_epoch(topic_partition),
+                timestamp=timestamp,
+            )
+            topics.setdefault(topic_partition.topic, []).append(asked)
         request = ListOffsetsRequest(
             replica_id=-1,
             isolation_level=self._isolation_level,

@@ -14,14 +14,15 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.client.accumulator import Accumulator
+from barnabas.client.accumulator import SEQUENCE_ERRORS, Accumulator
 from barnabas.client.batch import ProducerBatch
 from barnabas.client.channel import Channel, Node
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
-from barnabas.client.errors import ClientClosed, Unreachable, broker_error, check
+from barnabas.client.errors import ClientClosed, Unreachable, broker_error, check, reason
 from barnabas.client.partition_queue import PartitionQueue
 from barnabas.client.pool import backoff_ms
+from barnabas.client.trouble import MOMENT_MS, Trouble
 from barnabas.errors import (
     BarnabasError,
     DuplicateSequenceNumber,
@@ -72,6 +73,8 @@ class Sender:
         self._wake = asyncio.Event()
         self._requests: dict[int, int] = {}  # broker id -> Produce requests in flight
         self._connecting: dict[int, asyncio.Task[None]] = {}
+        self._trouble = Trouble()  # of partitions
+        self._no_id = Trouble(MOMENT_MS)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -138,10 +141,13 @@ class Sender:
             if isinstance(error, KafkaError) and not error.retriable:
                 accumulator.fail_waiting(error)
                 return False
-            _log.info("no producer id yet: %s", error)
+            if self._no_id.is_news("producer id", type(error), self._clock.now_ms()):
+                why = reason(error) if isinstance(error, KafkaError) else error
+                _log.warning("there is no producer id yet, asking again: %s", why)
             self._cluster.metadata.request_refresh()
             await asyncio.sleep(self._cluster.config.retry_backoff_ms / 1000)
             return False
+        self._no_id.over("producer id")
         if accumulator.producer_id >= 0:
             _log.warning(
                 "the sequences of producer id %d are lost; going on as %d: records whose outcome "
@@ -299,3 +305,15 @@ class Sender:
                 self._cluster.seams.random,
             )
             self._accumulator.fail_attempt(batch, error, now_ms + pause_ms)
+        again = [batch for batch in flight if not batch.done]
+        if not isinstance(error, SEQUENCE_ERRORS):  # those follow from something else
+            self._warn(again, error, now_ms)
+
+    def _warn(self, again: Flight, error: BarnabasError, now_ms: int) -> None:
+        """Tell why these batches have to be sent again."""
+        names = [batch.topic_partition for batch in again]
+        fresh = [name for name in names if self._trouble.is_news(name, type(error), now_ms)]
+        if fresh:
+            why = f"refused with {reason(error)}" if isinstance(error, KafkaError) else error
+            what = ", ".join(map(str, fresh))
+            _log.warning("records for %s are sent again: %s", what, why)

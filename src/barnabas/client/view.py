@@ -45,11 +45,17 @@ class ClusterView(NamedTuple):
 
     def leader(self, topic_partition: TopicPartition) -> Node | None:
         """Where the partition is led; None if unknown or without a leader."""
-        topic = self.topics.get(topic_partition.topic)
-        if topic is None:
-            return None
-        partition = topic.partitions.get(topic_partition.partition)
+        partition = self._partition(topic_partition)
         return None if partition is None else self.nodes.get(partition.leader)
+
+    def leader_epoch(self, topic_partition: TopicPartition) -> int:
+        """The epoch of that leader; -1: not known."""
+        partition = self._partition(topic_partition)
+        return -1 if partition is None else partition.leader_epoch
+
+    def _partition(self, topic_partition: TopicPartition) -> PartitionView | None:
+        topic = self.topics.get(topic_partition.topic)
+        return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def topic_error(self, name: str) -> KafkaError | None:
         """What the brokers said about a topic that they do not describe."""

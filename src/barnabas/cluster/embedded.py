@@ -174,12 +174,7 @@ class EmbeddedStore(MetadataStore):
 
         Of one session, or of all.
         """
-        nodes = self._tree.nodes
-        deletions = [
-            Delete(path)
-            for path in self._tree.ephemeral_paths()
-            if session_id in (None, nodes[path].owner)
-        ]
+        deletions = [Delete(path) for path in self._tree.ephemeral_paths(session_id)]
         if deletions and self._failure is None:
             stage = self._tree.stage(deletions, self._session_id)
             self._write(stage)

@@ -2,7 +2,8 @@
 
 Nodes are read many at a time: on a server every question takes its way there and back.
 
-What the tree says is taken as it is; a node that cannot be read raises CorruptData with its path.
+What the tree says is taken as it is; a node that cannot be read raises CorruptData with its path,
+but for the config of a topic, which counts for nothing then.
 Nodes that are missing half-way (a creation or deletion that a crash interrupted) are no error:
 a partition without a state node is loaded as one that nobody has led yet, but with the epochs that
 its log knows.
@@ -10,13 +11,17 @@ its log knows.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.cluster import layout
 from barnabas.cluster.image import NEVER_LED, BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import TopicNode
 from barnabas.cluster.store import MetadataStore, Znode
+from barnabas.errors import CorruptData
 from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 LatestEpochOf = Callable[[TopicPartition], int]
 """The newest leader epoch in a partition's log; -1 where there is no log, or none in it."""
@@ -36,22 +41,6 @@ async def load_brokers(store: MetadataStore) -> dict[int, BrokerImage]:
         if node is not None:  # else it went between the two reads
             brokers[broker_id] = layout.decode_broker(broker_id, node.data, node.czxid)
     return dict(sorted(brokers.items()))
-
-
-async def load_topics(
-    store: MetadataStore,
-    latest_epoch_of: LatestEpochOf = no_log,
-    names: Sequence[str] | None = None,
-) -> dict[str, TopicImage]:
-    """Every topic, or each of these that there is, by name."""
-    wanted = await children(store, layout.TOPICS) if names is None else names
-    nodes = await store.read_many([layout.topic_path(name) for name in wanted])
-    topics = {
-        name: layout.decode_topic(name, node.data)
-        for name, node in zip(wanted, nodes, strict=True)
-        if node is not None  # else it went between the two reads
-    }
-    return await images_of(store, topics, latest_epoch_of)
 
 
 async def images_of(
@@ -110,18 +99,27 @@ def _partition(
 async def load_configs_of(
     store: MetadataStore, names: Iterable[str]
 ) -> dict[str, Mapping[str, str]]:
-    """What these topics' own configs set; nothing if there is no node."""
+    """What these topics' own configs set; nothing if there is no node, or none that can be read.
+
+    That is said, and no reason to lead no topic at all.
+    """
     paths = {name: layout.topic_config_path(name) for name in names}
     nodes = await store.read_many(list(paths.values()))
-    return {
-        name: {} if node is None else layout.decode_config(path, node.data)
-        for (name, path), node in zip(paths.items(), nodes, strict=True)
-    }
+    configs: dict[str, Mapping[str, str]] = {}
+    for (name, path), node in zip(paths.items(), nodes, strict=True):
+        try:
+            configs[name] = {} if node is None else layout.decode_config(path, node.data)
+        except CorruptData as error:
+            _log.error("topic %s has the broker's own settings: %s", name, error)
+            configs[name] = {}
+    return configs
 
 
 async def load_topic_config(store: MetadataStore, name: str) -> Mapping[str, str]:
-    """What a topic's own config sets; nothing if it has no node."""
-    return (await load_configs_of(store, [name]))[name]
+    """What a topic's own config sets; nothing if it has no node. CorruptData."""
+    path = layout.topic_config_path(name)
+    node = await store.read(path)
+    return {} if node is None else layout.decode_config(path, node.data)
 
 
 async def children(store: MetadataStore, path: str) -> tuple[str, ...]:

@@ -96,8 +96,13 @@ class Tree:
                 self.nodes[path] = node
         self.zxid = stage.zxid
 
-    def ephemeral_paths(self) -> list[str]:
-        return [path for path, node in self.nodes.items() if node.owner]
+    def ephemeral_paths(self, session_id: int | None = None) -> list[str]:
+        """Of one session, or of all."""
+        return [
+            path
+            for path, node in self.nodes.items()
+            if node.owner and session_id in (None, node.owner)
+        ]
 
 
 class Stage:

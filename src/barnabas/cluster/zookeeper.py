@@ -1,11 +1,12 @@
 """The metadata store of a cluster: a real ZooKeeper, reached through kazoo.
 
-Reads are asked again until there is an answer, for as long as the session lives. A commit is sent
-once: one that has not left this process waits for the next connection, one that has and was not
-answered is OutcomeUnknown. A session that is over is told once by EXPIRED, and the next one, which
-begins by itself, by CONNECTED: whatever was begun before EXPIRED ends with SessionExpired or
-OutcomeUnknown, and changes nothing in the next session. Each connection begins with a sync, so that
-a read after an unknown outcome shows what came of it.
+A commit is sent once: one that has not left this process waits for the next connection, one that
+has and was not answered is OutcomeUnknown. Whatever was begun before EXPIRED ends with
+SessionExpired or OutcomeUnknown, and changes nothing in the next session. Each connection begins
+with a sync, so that a read after an unknown outcome shows what came of it.
+
+A watch is set by two requests, one for existence and data and one for children; requests of one
+connection are carried out in their order, so a read that is sent later misses nothing.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from kazoo.security import (  # type: ignore[import-untyped]
     READ_ACL_UNSAFE,
 )
 
+from barnabas.cluster.remote_store import RemoteStore
 from barnabas.cluster.store import (
     Create,
-    MetadataStore,
     NodeExists,
     Operation,
     OutcomeUnknown,
@@ -47,14 +48,12 @@ from barnabas.cluster.zookeeper_connection import Connection, NotUnderstood, for
 from barnabas.cluster.zookeeper_requests import (
     Commit,
     MultiRead,
-    chunks,
     metadata_error,
     single_reads,
     under,
     znode,
 )
 from barnabas.cluster.zookeeper_settings import Settings
-from barnabas.cluster.zookeeper_watches import Watches
 from barnabas.config.zookeeper_keys import hosts_and_chroot
 from barnabas.errors import ConfigError
 
@@ -67,29 +66,24 @@ _NO_ANSWER = (
     RequestTimeoutError,
     NotUnderstood,
 )
+_NO_NODE = (0, 0, 0)
 _SERVERS_LIMIT_BYTES = 1_000_000  # unless it was told otherwise
-_NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
 _LOOK_EVERY_S = 1.0
 _COMPLAIN_EVERY_S = 60
 _OPEN_TO_ALL = "/consumers"
 _SECRET = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 
 
-class ZooKeeperStore(MetadataStore):
+class ZooKeeperStore(RemoteStore):
     """One session after the other with one ZooKeeper; used on one loop."""
 
     def __init__(self, settings: Settings) -> None:
         """`open` makes one that is connected."""
+        super().__init__(SessionState.SUSPENDED)
         self._settings = settings
         self._hosts, self._chroot = hosts_and_chroot(settings.connect)
         self._connection = Connection(settings, self._on_state)
-        self._watches = Watches(self._connection, self._chroot)
-        self._listeners: list[Callable[[SessionState], None]] = []
-        self._session_id = 0
-        self._state = SessionState.SUSPENDED
-        self._is_closed = False
         self._can_read_many = True
-        self._changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._patience: asyncio.Task[None] | None = None
 
     @classmethod
@@ -119,27 +113,6 @@ class ZooKeeperStore(MetadataStore):
             raise
         return store
 
-    @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def session_state(self) -> SessionState:
-        return self._state
-
-    def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        self._listeners.append(callback)
-
-    async def read(self, path: str) -> Znode | None:
-        return (await self.read_many([path]))[0]
-
-    async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        session_id = self._session_id
-        nodes: list[Znode | None] = []
-        for some in chunks(paths, _NODES_PER_READ):
-            nodes += await self._read(some, session_id)
-        return nodes
-
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
         session_id = self._session_id
         path = operations[0].path if operations else "/"
@@ -148,22 +121,15 @@ class ZooKeeperStore(MetadataStore):
             return []
         return await self._commit(operations, self._chroot, session_id)
 
-    def watch(self, path: str, callback: Callable[[], None]) -> None:
-        is_connected = self._state is SessionState.CONNECTED
-        self._watches.add(path, callback, is_connected=is_connected)
-
     async def close(self) -> None:
         if self._is_closed:
             return
-        self._is_closed = True
         if self._patience is not None:
             self._patience.cancel()
-        self._state = SessionState.EXPIRED
-        self._wake()
+        self._end()
         await self._connection.stop()
 
     async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
-        """Some nodes that fit into one request, asked for until there is an answer."""
         while True:
             await self._connected(session_id, paths[0])
             try:
@@ -220,16 +186,18 @@ class ZooKeeperStore(MetadataStore):
             raise OutcomeUnknown(path, reason)
         raise SessionExpired(path, "the session in which this was begun is over")
 
-    async def _connected(self, session_id: int, path: str) -> None:
-        """Returns when there is a connection in this session; raises SessionExpired."""
-        while True:
-            if self._is_closed:
-                raise SessionExpired(path, "the metadata store is closed")
-            if self._state is SessionState.EXPIRED or session_id != self._session_id:
-                raise SessionExpired(path, "the session is over")
-            if self._state is SessionState.CONNECTED:
-                return
-            await asyncio.shield(self._changed)
+    def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
+        def answered(answer: asyncio.Future[Any]) -> None:
+            if not answer.cancelled() and answer.exception() is None:
+                stat = answer.result()
+                # The commits that made, wrote and filled the node last.
+                is_set(_NO_NODE if stat is None else (stat.czxid, stat.mzxid, stat.pzxid))
+
+        whole = under(self._chroot, path)
+        watcher = self._connection.watcher(path, self._watches.fire)
+        self._connection.send(wire.Exists(whole, watcher)).add_done_callback(answered)
+        children = self._connection.send(wire.GetChildren(whole, watcher))
+        children.add_done_callback(forget)  # a node that is not there has none
 
     def _on_state(self, state: SessionState, session_id: int) -> None:
         before, self._state = self._state, state
@@ -248,19 +216,13 @@ class ZooKeeperStore(MetadataStore):
         if state is not SessionState.CONNECTED and self._patience is None:
             self._patience = asyncio.ensure_future(self._be_patient())
         if state is not before:
-            for listener in list(self._listeners):
-                listener(state)
+            self._tell()
 
     def _log_connected(self, session_id: int) -> None:
         if session_id == self._session_id:
             _log.warning("ZooKeeper answers again; the session 0x%x lives on", session_id)
         else:
             _log.info("connected to ZooKeeper at %s, session 0x%x", self._hosts, session_id)
-
-    def _wake(self) -> None:
-        """Let those go on who wait for the state to change."""
-        changed, self._changed = self._changed, asyncio.get_running_loop().create_future()
-        changed.set_result(None)
 
     async def _be_patient(self) -> None:
         """While there is no connection: see to it that somebody tries, and that it is known."""

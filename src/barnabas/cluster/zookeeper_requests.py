@@ -8,7 +8,7 @@ what it has queued by then goes into that one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kazoo.exceptions import (  # type: ignore[import-untyped]  # nor has any other part of it types
@@ -203,10 +203,6 @@ def metadata_error(path: str, error: Exception) -> MetadataError:
 def under(chroot: str, path: str) -> str:
     """The whole path of a node below the chroot."""
     return chroot + path if path != "/" else chroot or path
-
-
-def chunks(paths: Sequence[str], size: int) -> Iterable[Sequence[str]]:
-    return (paths[start : start + size] for start in range(0, len(paths), size))
 
 
 def _names(answer: bytes, offset: int) -> tuple[list[str], int]:

@@ -95,6 +95,11 @@ class Controller:
         # One that began under nobody may not hear of brokers before it hears of topics.
         return draft.decision(newcomers=self.image.brokers.keys() - {self.image.controller_id})
 
+    def obey(self, settings: Settings) -> None:
+        """The cluster's defaults are others now; what has been begun goes on under them."""
+        self._settings = settings
+        self._counted = self._wanted = None
+
     def apply(self, decision: Decision) -> None:
         """The decision's operations have been committed."""
         self.image = decision.image

@@ -35,7 +35,9 @@ class Settings(NamedTuple):
     is_unclean_allowed: bool = False
 
     def min_insync_of(self, topic: TopicImage) -> int:
-        return int(topic.config.get("min.insync.replicas", self.min_insync_replicas))
+        own = topic.config.get("min.insync.replicas", "").strip()
+        # What was written by hand may be no number; the brokers leave it out, too.
+        return int(own) if own.isdecimal() else self.min_insync_replicas
 
     def is_unclean_allowed_for(self, topic: TopicImage) -> bool:
         own = topic.config.get("unclean.leader.election.enable")

@@ -23,8 +23,6 @@ from barnabas.errors import (
 )
 from barnabas.types import TopicPartition
 
-_NOWHERE = PartitionImage.never_led(())
-
 
 def wish(draft: Draft, name: TopicPartition, targets: tuple[int, ...] | None) -> None:
     """Begin to move a partition there, or (None) take back what has begun.

@@ -1,6 +1,7 @@
 """What a coordinator's machine wants done about an event: the value between deciding and doing.
 
-Whoever runs the machine appends the records in one batch, applies them in order when they are in
+Whoever runs the machine appends the records in one batch (very many tombstones in several, the
+first of which may be in the log when the next is refused), applies them in order when they are in
 the log, and then, when the high watermark has passed them, hands out the replies and starts the
 markers. If the append is refused nothing has happened, and every ticket among the replies gets the
 error instead. A request that is not answered by the decision on it stays parked in the machine:

@@ -159,7 +159,7 @@ class Transactions:
             if ongoing is not None:
                 return self._fence(ticket, ongoing, now_ms)
             owner = self._next_owner(transaction, spare_id)
-        elif self._continued.get(name) == (asker, current) and ongoing is None:
+        elif self._continued.get(name) == (asker, current):
             owner = current  # the answer to its first request was lost
         else:
             # Kafka aborts an ongoing transaction before it notices that the asker is fenced.
@@ -365,6 +365,7 @@ class Transactions:
         self._transactions[name] = transaction
         if transaction.is_ongoing:
             self._timeouts.set(name, transaction.due_ms)
+            self._continued.pop(name, None)  # its producer has heard of its epoch
         elif transaction.is_decided:
             self._unmarked[name] = set(transaction.partitions)
 

@@ -88,7 +88,6 @@ class Connection(asyncio.BufferedProtocol):
         self._pending_bytes = 0
         self._file_socket: socket.socket | None = None
         self._watching = False
-        self._drained: list[asyncio.Future[None]] = []
         self._processing = False
         self._closing = False
         self.was_active = True
@@ -127,7 +126,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._memory.cancel(self._memory_granted):
             self._reserved_bytes = 0
         self._give_back_memory()
-        self._wake_drained()
         self._tell_closed(exc)
 
     @property
@@ -344,14 +342,6 @@ class Connection(asyncio.BufferedProtocol):
             return 0
         return self._gathered_bytes + self._pending_bytes + self._transport.get_write_buffer_size()
 
-    async def drain(self) -> None:
-        """Wait until all that was written has left this process (or the connection is gone)."""
-        if self._closing or (not self._pending and not self._blocked):
-            return
-        waiter = asyncio.get_running_loop().create_future()
-        self._drained.append(waiter)
-        await waiter
-
     def pause_writing(self) -> None:
         self._blocked = True
         if self._pause_when_blocked and not self._closing:
@@ -361,8 +351,6 @@ class Connection(asyncio.BufferedProtocol):
         self._blocked = False
         self.was_active = True
         self._pump()
-        if not self._blocked and not self._pending:
-            self._wake_drained()
         if self._pause_when_blocked and not self._closing:
             self.resume_reading()
 
@@ -466,8 +454,6 @@ class Connection(asyncio.BufferedProtocol):
         self._stop_watching()
         self.was_active = True
         self._pump()
-        if not self._pending and not self._blocked:
-            self._wake_drained()
         if self._pause_when_blocked and not self._closing:
             self.resume_reading()
 
@@ -479,12 +465,6 @@ class Connection(asyncio.BufferedProtocol):
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.connection_closed(self, error)
-
-    def _wake_drained(self) -> None:
-        waiters, self._drained = self._drained, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
 
 
 def _address(name: object) -> Address:

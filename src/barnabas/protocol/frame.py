@@ -15,9 +15,9 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from barnabas.errors import CorruptData, UnsupportedVersion
+from barnabas.errors import CorruptData
 from barnabas.protocol.api import API_VERSIONS, APIS, CONTROLLED_SHUTDOWN, Api
-from barnabas.protocol.codec import decode, decode_prefix, encode_after
+from barnabas.protocol.codec import decode, encode_after
 from barnabas.protocol.message import Message
 from barnabas.protocol.wire import rest_of_uvarint, skip_tagged_fields
 from barnabas.types import Part
@@ -62,17 +62,6 @@ def decode_request_header(frame: memoryview) -> RequestHeader:
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise CorruptData(f"request header: {error}") from error
     return RequestHeader(key, version, correlation_id, client_id, frame[position:])
-
-
-def decode_request(header: RequestHeader) -> Message:
-    """The request itself; bytes behind it are ignored, as Kafka does.
-
-    Raises CorruptData, and UnsupportedVersion for what the table lacks.
-    """
-    api = APIS.get(header.api_key)
-    if api is None or not api.min_version <= header.api_version <= api.max_version:
-        raise UnsupportedVersion(f"API key {header.api_key}, version {header.api_version}")
-    return decode_prefix(api.request, header.body, header.api_version)
 
 
 def encode_request(

@@ -211,11 +211,6 @@ def stamp_in_place(
     _UINT32.pack_into(buffer, position + _CRC_AT, crc)
 
 
-def pack_header(header: BatchHeader) -> bytes:
-    """The 61 bytes of a magic-2 header."""
-    return _HEADER.pack(*header)
-
-
 def seal(header: BatchHeader, records: Buffer) -> bytes:
     """A whole batch: the header with its length and checksum filled in, and the records."""
     sized = header._replace(

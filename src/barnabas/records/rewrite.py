@@ -10,7 +10,6 @@ Whatever the bytes are, a walk ends in a verdict or in `CorruptData`.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import NamedTuple
 
 from barnabas.errors import CorruptData
@@ -27,8 +26,6 @@ from barnabas.records.varint import finish_varint, read_varint
 _MIN_RECORD_BYTES = 7
 _MAX_FAULTS = 1000  # of one batch that are told: an answer must not outgrow its request
 _TIMESTAMPS = range(-(1 << 63), 1 << 63)
-_MAX_TIMESTAMP = Struct(">q")
-_MAX_TIMESTAMP_AT = 35
 
 
 class Rules(NamedTuple):

@@ -81,8 +81,11 @@ class SessionPartition:
         self.log_start_offset = _UNKNOWN_OFFSET
 
     def watch(self, place: Place) -> None:
-        """From now on the place tells this partition of what changes there."""
-        if place is not self._place:
+        """From now on the place tells this partition of what changes there.
+
+        Not any more when its session has ended: one of its requests may still be under way then.
+        """
+        if place is not self._place and not self._session.is_closed:
             self.unwatch()
             self._place = place
             place.park(self)

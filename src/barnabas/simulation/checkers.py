@@ -336,8 +336,9 @@ class Checks:
     def _committed(self, hosted: Hosted, history: History, start: int, end: int) -> None:
         """A leader has made these visible; whoever may be elected, or was already, has them."""
         log, broker_id = hosted.log, hosted.broker.broker_id
+        entries = log.entries[max(start - log.base, 0) : end - log.base]
         wrong = history.commit(
-            log.entries[max(start - log.base, 0) : end - log.base],
+            history.deleted_again(log.base) + entries,
             has_epochs_again=self.transactions.is_suspended,
         )
         self.judge("idempotence", wrong is None, "{}: {}", hosted.name, wrong)

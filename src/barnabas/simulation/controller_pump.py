@@ -265,7 +265,7 @@ class ControllerPump:
             if lost and broker is not None:
                 self.lose(broker_id, lost, broker.epoch)
         elif isinstance(request, StopReplica) and request.delete:
-            self._deletions.answered(broker_id, codes, controller.image)
+            self._deletions.answered(broker_id, codes)
             self._woken()
 
     def lose(self, broker_id: int, names: Sequence[TopicPartition], broker_epoch: int = -1) -> None:
@@ -345,6 +345,8 @@ class ControllerPump:
         world = broker.cluster.world
         while self.controller is controller and controller.ends_wanted:
             for name in sorted(controller.ends_wanted):
+                if name.topic not in controller.image.topics:
+                    continue  # deleted while others were asked
                 ends = await self._ends_of(controller, name)
                 if ends is not None:
                     self.add(partial(_ends_known, name, ends), _nothing)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.simulation.cluster import Cluster
-from barnabas.simulation.options import Fault
+from barnabas.simulation.options import FIRST_TRANSACTIONAL, STALL, Fault
 
 if TYPE_CHECKING:
     from barnabas.controller.controller import Controller, Decision
@@ -36,6 +36,8 @@ class Faults:
             self._break_disk(fault)
         elif kind == "delete topic":
             self._delete_topic(fault)
+        elif kind == STALL:
+            self._stall(fault)
         elif kind in ("cut", "isolate", "reset", "slow"):
             self._disturb_network(fault)
         elif kind in ("pause", "store cut", "expire", "flaky store"):
@@ -125,6 +127,13 @@ class Faults:
         for way in ways:
             network.cut(*way)
             cluster.world.at(fault.for_ms, None, network.heal, *way)
+
+    def _stall(self, fault: Fault) -> None:
+        cluster = self._cluster
+        self.done += 1
+        cluster.world.tell("what transactional clients ask stands still for {} ms", fault.for_ms)
+        for number in range(cluster.options.transactional):
+            cluster.network.stall(FIRST_TRANSACTIONAL - number, fault.for_ms)
 
     def _hasten(self, broker_id: int) -> None:
         slow = self._cluster.network.slow

@@ -16,6 +16,7 @@ class History:
 
     __slots__ = (
         "committed",
+        "deleted_before_loss",
         "deleted_below",
         "is_forked",
         "is_second",
@@ -39,6 +40,7 @@ class History:
         self.is_second = is_second  # its topic has the name of one that was deleted
         self.committed: list[Entry] = []  # by offset
         self.deleted_below = 0  # by DeleteRecords: nobody needs to have these
+        self.deleted_before_loss = 0  # the most that this has been, before what was lost
         # An unclean election was allowed, and happened, or the topic is on its way out: who has
         # seen what is anybody's guess, so only what holds in spite of it is judged (epochs,
         # leaders, logs that are equal at last).
@@ -97,11 +99,25 @@ class History:
             self.values[entry.value] = entry.offset
         return None
 
+    def deleted_again(self, base: int) -> list[Entry]:
+        """What a leader whose log begins there had deleted before the others lost it.
+
+        It counts as committed once more, and as deleted: no log has it, and the next offset that
+        is given is above it.
+        """
+        known = len(self.committed)
+        if not known < base <= self.deleted_before_loss:
+            return []
+        self.deleted_below = max(self.deleted_below, base)
+        lost = {entry.offset: entry for entry in self.lost}
+        return [lost[offset] for offset in range(known, base) if offset in lost]
+
     def lose(self, offset: int, epoch: int) -> int:
         """Nobody is to blame that what was committed from here on is gone; returns how much."""
         gone = self.committed[offset:]
         del self.committed[offset:]
         self.resets += 1
+        self.deleted_before_loss = max(self.deleted_before_loss, self.deleted_below)
         self.deleted_below = min(self.deleted_below, offset)
         self.reset_epoch = epoch
         for entry in gone:

@@ -22,7 +22,13 @@ from barnabas.errors import (
     RequestTimedOut,
 )
 from barnabas.replication.follower import EpochEnd, Fetched
-from barnabas.replication.partition import Advance, Effect, FollowerFetch, ProposeIsr
+from barnabas.replication.partition import (
+    NO_EPOCH,
+    Advance,
+    Effect,
+    FollowerFetch,
+    ProposeIsr,
+)
 from barnabas.simulation.disk import (
     ABORTS,
     COMMITS,
@@ -218,8 +224,7 @@ class Hosted:
     def produce(self, request: Produce, reply: Reply) -> None:
         partition, log = self.partition, self.log
         try:
-            if not partition.is_leader:
-                raise NotLeaderOrFollower(str(self.name))
+            self._check_leads()
             if request.acks == -1:
                 partition.check_acks_all()
             kind = PLAIN if request.transactional_id is None else IN_TRANSACTION
@@ -250,6 +255,12 @@ class Hosted:
         else:
             reply(Produced(0, offset))
         self.handle(effects)
+
+    def _check_leads(self, leader_epoch: int = NO_EPOCH) -> None:
+        """Raises what somebody is told who is wrong about the leader."""
+        if not self.partition.is_leader:
+            raise NotLeaderOrFollower(str(self.name))
+        self.partition.check_leader_epoch(leader_epoch)
 
     def append(self, entry: Entry) -> list[Effect]:
         """As the leader; what the machine decides is for the caller. Raises KafkaStorageError."""
@@ -284,8 +295,7 @@ class Hosted:
         """The end of a transaction, as a coordinator has decided it."""
         partition, owner = self.partition, request.owner
         try:
-            if not partition.is_leader:
-                raise NotLeaderOrFollower(str(self.name))
+            self._check_leads()
             partition.check_acks_all()
             epoch = request.coordinator_epoch
             self.log.producers.check_marker(owner.producer_id, owner.producer_epoch, epoch)
@@ -312,9 +322,7 @@ class Hosted:
     def read(self, request: Read) -> ReadAnswer:
         partition, log = self.partition, self.log
         try:
-            if not partition.is_leader:
-                raise NotLeaderOrFollower(str(self.name))
-            partition.check_leader_epoch(request.leader_epoch)
+            self._check_leads(request.leader_epoch)
         except KafkaError as error:
             return ReadAnswer(error.code)
         if not log.log_start_offset <= request.offset <= log.log_end_offset:
@@ -333,11 +341,8 @@ class Hosted:
 
     def epoch_end(self, request: AskEpochEnd) -> EpochEndAnswer:
         """Where the newest epoch up to the wanted one ends here (KIP-320)."""
-        partition = self.partition
         try:
-            if not partition.is_leader:
-                raise NotLeaderOrFollower(str(self.name))
-            partition.check_leader_epoch(request.leader_epoch)
+            self._check_leads(request.leader_epoch)
         except KafkaError as error:
             return EpochEndAnswer(error.code)
         return EpochEndAnswer(0, self.log.epoch_end_offset(request.wanted_epoch)[1])
@@ -346,9 +351,7 @@ class Hosted:
         """Earliest and latest; a new leader keeps silent until its HW is in its own epoch."""
         partition, log = self.partition, self.log
         try:
-            if not partition.is_leader:
-                raise NotLeaderOrFollower(str(self.name))
-            partition.check_leader_epoch(request.leader_epoch)
+            self._check_leads(request.leader_epoch)
         except KafkaError as error:
             return Bounds(error.code)
         latest = partition.high_watermark

@@ -58,8 +58,7 @@ class Ensemble:
 
     def expire(self, session_id: int) -> None:
         """The session is over: its nodes go in one commit."""
-        nodes = self.tree.nodes
-        gone = [path for path in self.tree.ephemeral_paths() if nodes[path].owner == session_id]
+        gone = self.tree.ephemeral_paths(session_id)
         if gone:
             self.do([Delete(path) for path in gone], session_id)
 

@@ -17,6 +17,7 @@ Reply = Callable[[Any], None]
 
 _RETRY_MS = 40
 _REFUSED_AFTER_MS = 5
+_STALLS_WITHIN = 5  # requests
 
 
 class Process(Protocol):
@@ -61,6 +62,15 @@ class Network:
             if name in (connection.source, connection.target):
                 connection.break_off()
 
+    def stall(self, source: int, for_ms: int) -> None:
+        """One of the next requests of this process stands still on its way, and what follows it.
+
+        Only on the connections of now: who gives one up and asks again is there sooner.
+        """
+        for connection in self._connections:
+            if connection.source == source:
+                connection.stall(self.world.random.randrange(_STALLS_WITHIN), for_ms)
+
     def gone(self, name: int) -> None:
         """The process has ended: its peers are told by their systems, or by their patience."""
         self.processes.pop(name, None)
@@ -89,7 +99,7 @@ class _Call:
 class _Pipe:
     """One direction of a connection: first in, first out, each not before it is due."""
 
-    __slots__ = ("_deliver", "_is_retrying", "_last_due_ms", "_queue", "_way", "network")
+    __slots__ = ("_deliver", "_is_retrying", "_last_due_ms", "_queue", "_stall", "_way", "network")
 
     def __init__(
         self, network: Network, source: int, target: int, deliver: Callable[[Any, Any], None]
@@ -100,10 +110,19 @@ class _Pipe:
         self._queue: deque[tuple[int, Any, Any]] = deque()
         self._last_due_ms = 0
         self._is_retrying = False
+        self._stall: tuple[int, int] | None = None
+
+    def stall(self, after: int, for_ms: int) -> None:
+        """So many more are let through."""
+        self._stall = (after, for_ms)
 
     def send(self, first: Any, second: Any) -> None:
         world = self.network.world
         due_ms = max(self._last_due_ms, world.now_ms + self.network.delay_ms(*self._way))
+        if self._stall is not None:
+            after, for_ms = self._stall
+            self._stall = (after - 1, for_ms) if after else None
+            due_ms += 0 if after else for_ms
         self._last_due_ms = due_ms
         self._queue.append((due_ms, first, second))
         world.at(due_ms - world.now_ms, None, self._pump)
@@ -153,6 +172,10 @@ class Connection:
         self._out.send(call, None)
         self._watch()
         return call.promise
+
+    def stall(self, after: int, for_ms: int) -> None:
+        """After so many requests the next one stands still, and what follows it."""
+        self._out.stall(after, for_ms)
 
     def break_off(self) -> None:
         """No answer comes any more. What was under way may arrive all the same."""

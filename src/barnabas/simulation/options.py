@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ FAULTS = (
     "disk fails",
     "disk full",
 )
+STALL = "stall"  # of what transactional clients ask: it comes late, after what they ask next
+FIRST_TRANSACTIONAL = -50  # the first of those clients; the others count down from it
 _ALWAYS = ("kill", "power", "pause", "isolate")
 
 
@@ -84,7 +87,7 @@ def draw(seed: int) -> Options:
     if not is_unclean_allowed and "unclean" in kinds:
         kinds.remove("unclean")
     end_ms = random.choice((15_000, 20_000, 25_000))
-    return Options(
+    options = Options(
         seed,
         brokers,
         topics=random.choice((1, 1, 2)),
@@ -102,6 +105,10 @@ def draw(seed: int) -> Options:
         faults_end_at_ms=end_ms,
         faults=_draw_faults(random, brokers, kinds, end_ms),
     )
+    if not options.transactional:
+        return options
+    faults = (*options.faults, *_draw_stalls(Random(f"stalls {seed}"), end_ms))
+    return options._replace(faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)))
 
 
 def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) -> tuple[Fault, ...]:
@@ -118,3 +125,17 @@ def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) ->
         first, second = random.sample(range(1, brokers + 1), 2)
         for_ms = int(random.choice((50, 400, 1500, 4000)) * (0.5 + random.random()))
         faults.append(Fault(at_ms, random.choice(kinds), first, second, for_ms))
+
+
+def _draw_stalls(random: Random, end_ms: int) -> Iterator[Fault]:
+    """Most last longer than a client's patience with one call, or it would not ask again.
+
+    Without them hardly one EndTxn in a hundred runs comes so late that it could end the
+    next transaction (KIP-890).
+    """
+    gap_ms = random.choice((2000, 5000))
+    at_ms = 1000 + int(random.expovariate(1 / gap_ms))
+    while at_ms < end_ms:
+        for_ms = int(random.choice((1500, 2500, 5000)) * (0.5 + random.random()))
+        yield Fault(at_ms, STALL, 0, 0, for_ms)
+        at_ms += int(random.expovariate(1 / gap_ms))

@@ -13,7 +13,7 @@ from barnabas.simulation.checkers import Violation
 from barnabas.simulation.cluster import Cluster
 from barnabas.simulation.faults import Faults
 from barnabas.simulation.machines import Machines
-from barnabas.simulation.options import Options
+from barnabas.simulation.options import FIRST_TRANSACTIONAL, Options
 from barnabas.simulation.story import digest, tell
 from barnabas.simulation.transactional import TransactionalProducer
 from barnabas.simulation.workload import Consumer, Counts, Producer
@@ -86,7 +86,9 @@ def _run(cluster: Cluster, counts: Counts) -> None:
     for number in range(options.transactional):
         # Of three the first two share an id: each is the other's zombie.
         producers.append(
-            cluster.machines.transactional(cluster, -50 - number, f"x{number // 2}", counts)
+            cluster.machines.transactional(
+                cluster, FIRST_TRANSACTIONAL - number, f"x{number // 2}", counts
+            )
         )
     consumers = [
         Consumer(cluster, -100 - number, is_committed=bool(options.transactional and not number))

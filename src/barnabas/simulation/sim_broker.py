@@ -329,9 +329,7 @@ class SimBroker:
         self.offline.discard(name)
         if hosted is not None:
             self._gone(hosted)
-        if name in self.foreign:
-            self.foreign.discard(name)
-        elif delete and is_there:
+        if delete and is_there and name not in self.foreign:
             del self.disk.logs[name]
             self.disk.high_watermarks.pop(name, None)
         if delete:
@@ -423,6 +421,7 @@ class SimBroker:
             self.offline.add(name)
         if name in self.offline:
             return None
+        self.foreign.discard(name)
         if log is None:
             log = self.disk.logs[name] = self.cluster.machines.log(state.topic_id)
         min_isr = int(state.topic_config["min.insync.replicas"])

@@ -201,7 +201,9 @@ class Checkpoints:
             if directory not in self._found:
                 self._found[directory] = self._read(directory)
             # Once: a log that is made later under this name is another one.
-            log.first_dirty_offset = self._found[directory].pop(log.topic_partition, -1)
+            offset = self._found[directory].pop(log.topic_partition, -1)
+            # Cut before this: what is there by now, no pass has seen. A look through all is safe.
+            log.first_dirty_offset = -1 if log.truncations else offset
 
     def _read(self, directory: Path) -> dict[TopicPartition, int]:
         try:

@@ -144,7 +144,9 @@ class LogDirectory:
         """From here on a crash is a crash."""
         if self.was_clean:
             self._files.remove(self.path / _CLEAN_MARKER)
-            self._files.sync(self.path)
+        # Else who was killed may not have come to sync a checkpoint's new name: what is read now
+        # must not be another one after a power cut.
+        self._files.sync(self.path)
         names = {entry.name for entry in self._files.list(self.path)}
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER):
             if name not in names:
@@ -192,6 +194,10 @@ class LogDirectory:
             return {}
         self._written[name] = dict(offsets)
         return offsets
+
+    def is_in_checkpoint(self, name: str, topic_partition: TopicPartition) -> bool:
+        """Whether the file, as this broker has read or written it, names the partition."""
+        return topic_partition in self._written.get(name, ())
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Durable when it returns; an idle broker does not touch its disk. DirectoryError."""

@@ -21,7 +21,7 @@ _PAGE_BYTES = 2048
 class EntryFile:
     """The entries, packed, in order; what they mean is the subclass's business."""
 
-    __slots__ = ("_entry", "_file", "_files", "_pending", "_stored", "count", "path")
+    __slots__ = ("_entry", "_file", "_files", "_pending", "_stored", "count", "has_file", "path")
 
     def __init__(self, files: Files, path: Path, entry: Struct, stored: int) -> None:
         """`stored`: how many entries the file has and may be trusted for."""
@@ -32,14 +32,11 @@ class EntryFile:
         self._stored = stored
         self._pending: bytearray | None = None  # made with the first entry
         self._file: File | None = None
+        self.has_file = stored > 0
+        """Whether there is one, whatever it holds: it goes with the segment."""
 
     def __len__(self) -> int:
         return self.count
-
-    @property
-    def has_file(self) -> bool:
-        """Whether anything of it was written yet."""
-        return self._stored > 0 or self._file is not None
 
     def add(self, packed: bytes) -> None:
         """Append an entry. What it belongs to is in the log already, so this may not fail: on a
@@ -104,4 +101,5 @@ class EntryFile:
     def _open(self) -> File:
         if self._file is None:
             self._file = self._files.open(self.path, create=True)
+            self.has_file = True
         return self._file

@@ -173,7 +173,7 @@ class Producers:
             producer.batches = ()
         delta = header.last_offset_delta
         sequence = header.base_sequence
-        if sequence != NO_SEQUENCE:  # a coordinator's batch has none
+        if sequence != NO_SEQUENCE:  # a coordinator's batch may have none
             sequence = (sequence + delta) % _SEQUENCES
         appended = Appended(sequence, base_offset + delta, delta, timestamp)
         producer.batches = (*producer.batches[1 - _KEPT_BATCHES :], appended)

@@ -351,9 +351,10 @@ class _Opening:
         self._prune_snapshots(end_offset)
         if self.producers is None:
             found = self._from_snapshot(end_offset)
-            # None: a log without batches, or of a Kafka that wrote no snapshots; either way a scan
-            # is not worth what it would find.
-            self.producers, offset = found or (Producers(), end_offset)
+            # No snapshot: a log without batches, or of a Kafka that wrote none; either way a scan
+            # is not worth what it would find. Those that there are may all be damaged.
+            begin_offset = self.segments[0].base_offset if self.snapshots else end_offset
+            self.producers, offset = found or (Producers(), begin_offset)
             replay(self.producers, self.segments, offset)
             return offset
         offset = max(self.snapshots, default=start_offset)

@@ -17,8 +17,8 @@ def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Abort
     """One batch of a producer; returns the transaction that was aborted by it."""
     header = batch.header
     if not header.is_control:
-        if header.base_sequence >= 0:
-            producers.apply(header, header.base_offset, header.max_timestamp)
+        # Also a coordinator's, which may lack a sequence: its transaction is one like any other.
+        producers.apply(header, header.base_offset, header.max_timestamp)
         return None
     marker = read_marker(segment.read_batch(batch.position, header.size_bytes), 0, header)
     if marker is None:

@@ -151,7 +151,7 @@ class LogStore:
         high_watermarks = directory.read_checkpoint(HIGH_WATERMARKS)
         directory.begin()
         directory.purge()
-        is_cut = False
+        is_cut = is_back = False
         for topic_partition in self._names_in(directory):
             start = Start(
                 is_clean=directory.was_clean,
@@ -167,10 +167,14 @@ class LogStore:
                 log.flush()
                 log.gaps.note(log.log_end_offset)
             self._logs[topic_partition] = log
+            is_back = is_back or start.recovery_point > log.recovery_point
             # What a crash took from the log cannot have been seen by the next reader either.
             high_watermark = high_watermarks.get(topic_partition, 0)
             self.high_watermarks[topic_partition] = min(high_watermark, log.log_end_offset)
             is_cut = is_cut or high_watermark > log.log_end_offset
+        if is_back:
+            # It died in a truncation, and what is written here from now on is not durable yet.
+            self._checkpoint_in(directory, RECOVERY_POINTS, self._recovery_point)
         if is_cut:
             # Now, or after the next crash what was written here since would pass for committed.
             self._checkpoint_in(directory, HIGH_WATERMARKS, self.high_watermarks.get)
@@ -268,6 +272,7 @@ class LogStore:
         homes = list(self._homes.values())
         directory = min(self._directories, key=homes.count)
         path = directory.path_of(topic_partition)
+        self._forget_namesake(directory, topic_partition)
         try:
             self._files.make_directory(path)
             begin_without_gaps(self._files, path)
@@ -278,6 +283,19 @@ class LogStore:
         self._logs[topic_partition] = log
         self._homes[topic_partition] = directory
         return log
+
+    def _forget_namesake(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
+        """Take an earlier log of this name out of the checkpoints: after a crash, what it had
+        reached would pass for what the new one has."""
+        for file, offset_of in (
+            (RECOVERY_POINTS, self._recovery_point),
+            (LOG_STARTS, self._log_start),
+            (HIGH_WATERMARKS, self.high_watermarks.get),
+        ):
+            with self._checkpointing:
+                is_named = directory.is_in_checkpoint(file, topic_partition)
+            if is_named:
+                self._checkpoint_in(directory, file, offset_of)
 
     def give_topic_id(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
         """Write down the id of a log that was made before there were any. Raises OSError."""
@@ -395,15 +413,15 @@ class LogStore:
         """A clean stop; the high watermarks have been checkpointed before.
 
         What can be closed is closed, and a directory that can be left clean is left so; then the
-        first OSError is raised, if there was one.
+        first error is raised, if there was one: OSError, or CorruptData of a damaged index.
         """
-        failures: list[OSError] = []
+        failures: list[OSError | CorruptData] = []
         for directory in self._directories:
             before = len(failures)
             for name in self._names_in(directory):
                 try:
                     self._logs[name].close()
-                except OSError as error:
+                except (OSError, CorruptData) as error:
                     failures.append(error)
             if len(failures) == before:
                 try:

@@ -16,7 +16,6 @@ from barnabas.client.offsets import LATEST
 from barnabas.types import TopicPartition
 from tests.conformance import confluent_client
 from tests.conformance.clients import Seen
-from tests.integration.broker_process import wait_until
 from tests.integration.cluster_load import Load, committed_values, partitions_of
 from tests.integration.cluster_process import ClusterProcess, data_files
 from tests.integration.java_at_work import Acknowledged, JavaAtWork
@@ -25,6 +24,7 @@ from tests.integration.senders import PARTITIONS
 from tests.integration.soak.readings import Reading
 from tests.integration.soak.transactions import ABORTED, COMMITTED
 from tests.integration.soak.work import COPIES, DEADLINE_S, GROUP, JAVA_GROUP, Work
+from tests.waiting import wait_until
 
 INTERNAL = {"__consumer_offsets": 6, "__transaction_state": 6}
 _ENDED = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")

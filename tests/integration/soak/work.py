@@ -13,12 +13,12 @@ import pytest
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.types import TopicPartition
 from tests.conformance import java_client
-from tests.integration.broker_process import wait_until
 from tests.integration.java_at_work import JavaAtWork, java_at_work
 from tests.integration.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
 from tests.integration.soak.copying import Copying
 from tests.integration.soak.readings import Reader
 from tests.integration.soak.transactions import Transactions
+from tests.waiting import wait_until
 
 GROUP = "readers"
 JAVA_TOPIC, JAVA_GROUP = "sent-by-java", "java-readers"

@@ -211,6 +211,37 @@ def test_a_broker_whose_only_disk_breaks_ends(room: MachineRoom) -> None:
     play(room, story)
 
 
+def test_a_broker_dies_at_any_change_of_its_disk_and_comes_back(room: MachineRoom) -> None:
+    """ST-8: between any two system calls, those of its start included."""
+    brokers = Brokers(room, config={"log.flush.interval.messages": "1"})
+    struck = brokers[2]
+    deaths: list[bool] = []
+
+    def befall() -> None:
+        deaths.append(struck.is_serving)
+        if len(deaths) % 4 in (1, 2):
+            struck.kill()
+        else:
+            struck.power_cut()
+
+    async def story() -> None:
+        await brokers.start()
+        for number in range(6):
+            struck.strike(1 + number, befall)
+            await write(room, brokers, RECORDS[:10], f"w{number}")
+            assert not struck.is_running
+            struck.strike(1 + 2 * number, befall)
+            with pytest.raises(LifeOver):
+                await struck.start()
+            await within(60_000, struck.start())
+            await asyncio.sleep(5)
+        assert await read(room, brokers, 60) == 6 * RECORDS[:10]
+        await brokers.stop()
+
+    play(room, story)
+    assert deaths == 6 * [True, False]
+
+
 def test_whoever_waits_for_a_start_hears_of_its_end(room: MachineRoom) -> None:
     brokers = Brokers(room)
 

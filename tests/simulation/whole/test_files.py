@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.simulation.whole.files import SimFiles
+from barnabas.simulation.whole.lives import ProcessOver
+from barnabas.storage.checkpoint import replace_file
 from barnabas.storage.files import Entry, File, Files, OsFiles
 from tests.effort import examples
 from tests.simulation.whole.set_clock import SetClock
@@ -207,9 +209,8 @@ def test_a_kill_keeps_every_byte_and_name() -> None:
         lambda: file.pread(1, 0),
         file.size,
     ):
-        with pytest.raises(OSError) as refused:
+        with pytest.raises(ProcessOver):
             use()
-        assert refused.value.errno == errno.EIO
     assert files.read(X) == b"1"
     again = files.lock(D / ".lock")
     lock.release()
@@ -238,9 +239,91 @@ def test_what_was_mounted_for_a_dead_process_changes_nothing() -> None:
         lambda: mine.lock(Y),
     ]
     for use in uses:
-        with pytest.raises(OSError, match="Input/output"):
+        with pytest.raises(ProcessOver):
             use()
     assert files.mounted().read(X) == b"1" and len(files.list(D)) == 1
+
+
+# --- in the middle of a turn ---------------------------------------------------------------------
+
+
+def _struck(
+    work: Callable[[Files], object], operations: int, seed: int = 0, *, is_powerless: bool = False
+) -> SimFiles | None:
+    """A disk whose process died in its work; None if that came to its end before."""
+    files = _disk()
+    _written(files, X, b"old" * 99)
+    files.sync(X)
+    files.sync(D)
+    random = Random(seed)
+
+    def befall() -> None:
+        if is_powerless:
+            files.power_cut(random)
+        else:
+            files.process_died()
+
+    files.strike(operations, random, befall)
+    mine = files.mounted()
+    try:
+        work(mine)
+    except ProcessOver:
+        with pytest.raises(ProcessOver):
+            mine.write(X, b"a dead process's")
+        return files
+    return None
+
+
+def _replaces(files: Files) -> None:
+    replace_file(files, X, b"new" * 99)
+
+
+def _writes_in_place(files: Files) -> None:
+    files.write(X, b"new" * 99, sync=True)
+
+
+def _contents(work: Callable[[Files], object], *, is_powerless: bool = False) -> set[object]:
+    """What is found of a file after a death at any operation of some work on it."""
+    found: set[object] = set()
+    for seed in range(30):
+        operations = 1
+        while files := _struck(work, operations, seed, is_powerless=is_powerless):
+            found.add(_content(files))
+            operations += 1
+        assert operations == {_replaces: 7, _writes_in_place: 4}[work]
+    return found
+
+
+@pytest.mark.parametrize("is_powerless", [False, True])
+def test_a_file_that_is_replaced_is_the_old_or_the_new_whenever_its_process_dies(
+    is_powerless: bool,
+) -> None:
+    assert _contents(_replaces, is_powerless=is_powerless) == {b"old" * 99, b"new" * 99}
+
+
+@pytest.mark.parametrize("is_powerless", [False, True])
+def test_one_that_is_written_in_place_may_be_anything(is_powerless: bool) -> None:
+    found = _contents(_writes_in_place, is_powerless=is_powerless)
+    assert {b"old" * 99, b"", b"new" * 99} <= found
+    whole = b"new" * 99
+    torn = [each for each in found if each and isinstance(each, bytes) and whole != each]
+    assert any(whole.startswith(each) for each in torn)
+
+
+def test_a_strike_waits_for_the_process_that_comes_and_can_be_undone() -> None:
+    files = _disk()
+    files.mounted().write(X, b"1")
+    files.process_died()
+    files.strike(2, Random(1), files.process_died)
+    second = files.mounted()
+    assert second.read(X) == b"1", "what changes nothing is not counted"
+    with pytest.raises(ProcessOver):
+        second.write(Y, b"2")
+    assert _content(files, Y) == b"", "its name is there, and its bytes are not"
+    files.strike(1, Random(1), files.process_died)
+    files.spare()
+    files.mounted().write(Y, b"3")
+    assert files.read(Y) == b"3"
 
 
 # --- a power cut ---------------------------------------------------------------------------------

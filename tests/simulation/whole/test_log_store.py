@@ -123,6 +123,27 @@ def test_st_8_a_store_that_cut_its_log_keeps_what_it_flushed_afterwards() -> Non
         assert _offsets(log) == list(range(log.log_end_offset)), seed
 
 
+def test_st_8_a_log_has_nothing_of_what_an_earlier_one_of_its_name_had_reached() -> None:
+    for seed in range(20):
+        files = SimFiles(SetClock(), [LOGS])
+        store, log = _begin(files)
+        _write(log, 100)
+        _flush(log)
+        store.checkpoint_recovery_points()
+        store.checkpoint_high_watermarks({NAME: 100})
+        store.delete(NAME)
+        log = store.create(NAME, bytes(range(1, 17)), CONFIG)
+        files.sync(LOGS)
+        _write(log, 120)
+        written = read(log, 0)
+        files.power_cut(Random(seed))
+        store = _open(files)
+        log = store.logs[NAME]
+        assert written.startswith(read(log, 0)), seed
+        assert _offsets(log) == list(range(log.log_end_offset)), seed
+        assert store.high_watermarks[NAME] == 0
+
+
 def test_a_full_disk_refuses_and_a_store_goes_on_when_there_is_room() -> None:
     files = SimFiles(SetClock(), [LOGS])
     _, log = _begin(files)

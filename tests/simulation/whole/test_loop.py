@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from barnabas.simulation.whole.lives import Life, LifeOver
+from barnabas.simulation.whole.lives import Life, LifeOver, ProcessOver
 from barnabas.simulation.whole.loop import LoopError, VirtualLoop, within
 
 
@@ -220,6 +221,52 @@ def test_nothing_of_a_killed_life_runs_any_more(loop: VirtualLoop) -> None:
 
     loop.run(main())
     assert ran == ["one 1", "other 1", "other 2", "other timer", "other 3"]
+
+
+def test_a_life_that_dies_in_its_turn_begins_nothing_on_its_way_out(loop: VirtualLoop) -> None:
+    ran: list[str] = []
+
+    def strike(life: Life) -> None:
+        loop.world.copy().run(life.kill)
+        raise ProcessOver
+
+    async def begins() -> None:
+        ran.append("a task of its own")
+
+    async def work(life: Life) -> None:
+        try:
+            try:
+                strike(life)
+            finally:
+                loop.call_soon(ran.append, "soon")
+                loop.call_later(1, ran.append, "later")
+                loop.world_at_us(loop.now_us + 10, ran.append, "in the world")
+                life.start(begins())
+                raise OSError("what its files say on the way out")
+        except OSError:
+            await asyncio.sleep(1)
+            ran.append("it handled that, and went on")
+
+    async def thread(life: Life) -> None:
+        await asyncio.to_thread(strike, life)
+
+    async def main() -> None:
+        for number, begin in enumerate((work, thread)):
+            life = loop.life(f"struck {number}")
+            life.run(loop.call_later, 0.5, ran.append, "a timer of before")
+            with pytest.raises(LifeOver):
+                await life.call(begin(life))
+        callback = loop.life("callback")
+        callback.run(loop.call_soon, strike, callback)
+        loop.life("other").run(loop.call_later, 1, ran.append, "another's")
+        await asyncio.sleep(3)
+        assert callback.is_over
+
+    loop.run(main())
+    gc.collect()
+    assert ran == ["another's"]
+    assert loop.findings == []
+    loop.close()
 
 
 def test_killed_tasks_are_put_away_without_a_word(

@@ -75,7 +75,8 @@ def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> Non
 def test_what_was_never_met_is_told() -> None:
     outcome = run(draw(1))
     blind = outcome._replace(
-        judged={**outcome.judged, "once": 0}, events={**outcome.events, "expiries": 0}
+        judged={**outcome.judged, "once": 0},
+        events={**outcome.events, "expiries": 0, "deaths in a turn": 0},
     )
-    assert {"once", "expiries"} <= set(unjudged([blind] * 30))
+    assert {"once", "expiries", "deaths in a turn"} <= set(unjudged([blind] * 30))
     assert unjudged([blind]) == []

@@ -14,20 +14,20 @@ from typing import Any
 from barnabas.broker import control_wire, metadata_wire
 from barnabas.broker.controller_runner import ControllerRunner
 from barnabas.broker.peers import Peers
+from barnabas.broker.registration import ensure_base
 from barnabas.clock import SystemClock, SystemRandom
 from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica, UpdateMetadata
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.embedded_session import EmbeddedSession
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint, PartitionImage
-from barnabas.cluster.loading import load_topics
-from barnabas.cluster.store import MetadataStore
+from barnabas.cluster.store import Create, MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.controller.controller import LogEnd
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import StaleBrokerEpoch, StaleControllerEpoch
 from barnabas.protocol.api import API_VERSIONS, APIS, Api
 from barnabas.protocol.codec import Message
-from barnabas.protocol.frame import decode_request, decode_request_header, encode_response
+from barnabas.protocol.frame import decode_request_header, encode_response
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.fetch import (
     EpochEndOffset,
@@ -43,8 +43,9 @@ from barnabas.protocol.messages.update_metadata import (
     UpdateMetadataResponse,
 )
 from barnabas.types import TopicPartition
-
-PROMPT_S = 60.0
+from tests.request import decode_request
+from tests.unit.cluster.whole_tree import load_topics
+from tests.waiting import until
 
 T0 = TopicPartition("t", 0)
 
@@ -261,7 +262,7 @@ class Brokers:
 
     async def state(self, topic: str, partition: int = 0) -> PartitionImage:
         """What the store holds."""
-        loaded = await load_topics(self.store, names=[topic])
+        loaded = await load_topics(self.store)
         return loaded[topic].partitions[partition]
 
 
@@ -287,11 +288,12 @@ def scenario(play: Callable[[Brokers], Awaitable[None]], brokers: int = 3, **set
     asyncio.run(whole())
 
 
-async def until(is_so: Callable[[], object], timeout_s: float = PROMPT_S) -> None:
-    """Wait for it; a failure shows where."""
-    async with asyncio.timeout(timeout_s):
-        while not is_so():
-            await asyncio.sleep(0.005)
+async def empty_tree() -> EmbeddedStore:
+    """A metadata store of a cluster without brokers and topics, which has had one controller."""
+    store = EmbeddedStore()
+    await ensure_base(store, None, SystemRandom())
+    await store.commit([Create("/controller_epoch", b"1")])
+    return store
 
 
 def assigned(*replicas: int, name: str = "t", **configs: str) -> NewTopic:
@@ -304,6 +306,13 @@ async def made(them: Brokers, topic: NewTopic, by: int = 1) -> None:
     """Make it, and let everybody hear of it."""
     await them[by].runner.create_topic(topic)
     await until(lambda: all(topic.name in each.image.topics for each in alive(them)))
+
+
+async def delete_topic(controller: ControllerRunner, name: str) -> None:
+    """Delete one; raises what fails."""
+    (error,) = await controller.delete_topics([name])
+    if error is not None:
+        raise error
 
 
 def alive(them: Brokers) -> list[SomeBroker]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +11,9 @@ from barnabas import Broker
 from barnabas.protocol.api import CREATE_TOPICS
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.raw_client import RawClient
+
+if TYPE_CHECKING:
+    from tests.unit.broker.replicated import Shared
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +32,27 @@ def client(node: Broker) -> Iterator[RawClient]:
 @pytest.fixture
 def topic(client: RawClient, request: pytest.FixtureRequest) -> str:
     """A new topic with two partitions, named after the test."""
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:200]
+    name = _name_of(request)
     create(client, name, 2)
     return name
+
+
+@pytest.fixture
+def replicated(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> Shared:
+    """A new topic of one partition, which broker 0 leads and broker 1 follows."""
+    # Only here: these import tests, which import `create` from this file.
+    from tests.unit.broker.handlers.test_fetch import topic_id_of
+    from tests.unit.broker.replicated import Shared
+
+    name = _name_of(request)
+    create(client, name)
+    found = Shared(node, name, topic_id_of(client, name))
+    found.told()
+    return found
+
+
+def _name_of(request: pytest.FixtureRequest) -> str:
+    return "".join(c if c.isalnum() else "-" for c in request.node.name)[:200]
 
 
 def create(client: RawClient, name: str, partitions: int = 1) -> None:

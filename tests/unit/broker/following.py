@@ -18,6 +18,7 @@ from barnabas.config import BrokerConfig
 from barnabas.protocol.api import FETCH
 from barnabas.types import TopicPartition
 from tests.raw_client import batch
+from tests.waiting import until
 
 TOPIC_ID = bytes(15) + b"\x07"
 CONTROLLER_EPOCH = 1_000_000  # above that of the controllers which the servers have themselves
@@ -123,9 +124,7 @@ class Relay:
 
     async def quiet(self) -> None:
         """Return when two requests in a row were about nothing."""
-        async with asyncio.timeout(WITHIN_S):
-            while len(self.requests) < 2 or max(self.requests[-2:]) > 100:
-                await asyncio.sleep(0.02)
+        await until(lambda: len(self.requests) >= 2 and max(self.requests[-2:]) <= 100)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -202,12 +201,6 @@ def led(leader: int, epoch: int, *followers: int, isr: tuple[int, ...] = ()) -> 
 
 def topic(name: str, *partitions: PartitionImage, topic_id: bytes = TOPIC_ID) -> TopicImage:
     return TopicImage(name, topic_id, dict(enumerate(partitions)), {})
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while not holds():
-            await asyncio.sleep(0.005)
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:

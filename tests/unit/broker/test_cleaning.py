@@ -6,8 +6,7 @@ import asyncio
 import logging
 import os
 import signal
-import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.records.control import ABORT, Marker, build_marker
 from barnabas.records.record import BatchBuilder, Record, iterate_records
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
@@ -33,6 +33,7 @@ from tests.raw_client import PATIENCE_S, RawClient
 from tests.unit.broker.handlers.test_fetch import only
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
 from tests.unit.broker.handlers.test_produce import request as produce_request
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 
@@ -133,13 +134,6 @@ def cleaned(tmp_path: Path) -> Iterator[Cleaned]:
         yield Cleaned(broker, client)
 
 
-def until(condition: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come to be"
-        time.sleep(0.01)
-
-
 def process_of(cleaning: Cleaning) -> int | None:
     return None if cleaning.cleaner is None else cleaning.cleaner._process.pid
 
@@ -170,8 +164,8 @@ def test_it_runs_by_itself_and_ends_its_process(cleaned: Cleaned) -> None:
     cleaned.create("t")
     cleaned.fill("t")
     cleaning = cleaned.cleaning(log_cleaner_backoff_ms="100")
-    until(lambda: cleaned.log("t").first_dirty_offset > 30)
-    until(lambda: process_of(cleaning) is None)
+    wait_until(lambda: cleaned.log("t").first_dirty_offset > 30)
+    wait_until(lambda: process_of(cleaning) is None)
     cleaned.run(cleaning.stop())
     found = cleaned.read("t")
     assert len(found) < 20
@@ -235,7 +229,7 @@ def test_a_log_that_changes_is_given_up(
     cleaned.create("t")
     cleaned.fill("t", 60)
     cleaning = slowly(cleaned)
-    until(lambda: process_of(cleaning) is not None)
+    wait_until(lambda: process_of(cleaning) is not None)
     pid = process_of(cleaning)
     assert pid is not None
     log = cleaned.log("t")
@@ -247,10 +241,10 @@ def test_a_log_that_changes_is_given_up(
         cleaned.delete("t")
     else:
         cleaned.run(truncate())
-    until(lambda: not is_running(pid))
+    wait_until(lambda: not is_running(pid))
     if change == "truncate":
         assert log.log_end_offset == 15
-        until(lambda: not is_written(log.directory) or process_of(cleaning) not in (None, pid))
+        wait_until(lambda: not is_written(log.directory) or process_of(cleaning) not in (None, pid))
     cleaned.run(cleaning.stop())
     assert [each.getMessage() for each in caplog.records] == []
 
@@ -263,7 +257,7 @@ def test_appends_go_on_while_a_log_is_cleaned(cleaned: Cleaned) -> None:
     )
     for _ in range(10):
         cleaned.fill("t", 10)
-    until(lambda: cleaned.log("t").first_dirty_offset >= 60)
+    wait_until(lambda: cleaned.log("t").first_dirty_offset >= 60)
     cleaned.run(cleaning.stop())
     newest = {record.key: record.value for record in cleaned.read("t")}
     assert newest == {b"k%d" % i: b"value %d" % i for i in range(10)}
@@ -275,11 +269,11 @@ def test_a_process_that_is_killed_is_told_and_replaced(
     cleaned.create("t")
     cleaned.fill("t")
     cleaning = slowly(cleaned)
-    until(lambda: process_of(cleaning) is not None)
+    wait_until(lambda: process_of(cleaning) is not None)
     pid = process_of(cleaning)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    until(lambda: process_of(cleaning) not in (None, pid))
+    wait_until(lambda: process_of(cleaning) not in (None, pid))
     cleaned.run(cleaning.stop())
     told = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert len(told) == 1
@@ -291,7 +285,7 @@ def test_nothing_is_left_of_a_pass_at_the_stop(cleaned: Cleaned) -> None:
     cleaned.create("t")
     cleaned.fill("t")
     cleaning = slowly(cleaned)
-    until(lambda: process_of(cleaning) is not None)
+    wait_until(lambda: process_of(cleaning) is not None)
     pid = process_of(cleaning)
     assert pid is not None
     cleaned.run(cleaning.stop())
@@ -352,3 +346,77 @@ def test_what_cannot_be_written_is_tried_again(
     assert len(told) == 1 and "cannot be had" in told[0]
     assert cleaned.run(cleaner.clean_once()) is True
     cleaned.run(cleaner.end())
+
+
+def test_what_goes_wrong_in_one_look_does_not_end_the_cleaning(
+    cleaned: Cleaned,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is said with all that is known of it, and looked again."""
+    chatty = tmp_path / "site" / "sitecustomize.py"
+    chatty.parent.mkdir()
+    chatty.write_text("print('hello')\n")
+    monkeypatch.setenv("PYTHONPATH", str(chatty.parent))
+    cleaned.create("t")
+    cleaned.fill("t")
+    cleaning = cleaned.cleaning(log_cleaner_backoff_ms="100")
+    wait_until(lambda: "the look for something to compact failed" in caplog.text)
+    assert "JSONDecodeError" in caplog.text
+    chatty.write_text("")
+    wait_until(lambda: cleaned.log("t").first_dirty_offset > 30)
+    cleaned.run(cleaning.stop())
+
+
+def test_st_10_a_checkpoint_that_cannot_be_read_takes_its_directory_offline(
+    tmp_path: Path,
+) -> None:
+    """As for Kafka's cleaner; the logs in the others are cleaned."""
+    directories = [tmp_path / "a", tmp_path / "b"]
+    config = {"log.cleaner.enable": "false", "log.dirs": ",".join(map(str, directories))}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        cleaned = Cleaned(broker, client)
+        for topic in ("bad", "good"):
+            cleaned.create(topic)
+            cleaned.fill(topic)
+        checkpoint = cleaned.log("bad").directory.with_name("cleaner-offset-checkpoint")
+        checkpoint.unlink()
+        checkpoint.mkdir()
+        cleaner = cleaned.cleaner()
+        cleaned.run(cleaner.clean_once())
+        assert cleaned.server.node.replicas.offline == {TopicPartition("bad", 0)}
+        assert cleaned.log("good").first_dirty_offset > 30
+        cleaned.run(cleaner.end())
+
+
+async def abort_behind_an_open_transaction(log: Log) -> None:
+    """In segments that cannot be cleaned for as long as that is open."""
+    now_ms = 1_700_000_000_000
+    log.roll()
+    for producer_id in (8, 9):
+        builder = BatchBuilder(0, producer_id, 0, 0, is_transactional=True)
+        builder.append(now_ms, b"k", b"")
+        log.append(memoryview(bytearray(builder.build())), 0, now_ms)
+    marker = build_marker(Marker(0, now_ms, ABORT, 0), 9, 0)
+    log.append_control(memoryview(bytearray(marker)), 0, now_ms)
+    log.roll()
+
+
+def test_a_log_whose_index_of_transactions_is_cut_holds_up_no_other(
+    cleaned: Cleaned, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is left alone, like one with a corrupt batch."""
+    for topic in ("bad", "good"):
+        cleaned.create(topic)
+        cleaned.fill(topic)
+    cleaned.run(abort_behind_an_open_transaction(cleaned.log("bad")))
+    os.truncate(cleaned.log("bad").segments[-2].path(".txnindex"), 0)
+    cleaner = cleaned.cleaner()
+    for _ in range(4):
+        cleaned.run(cleaner.clean_once())
+    cleaned.run(cleaner.end())
+    assert cleaned.log("good").first_dirty_offset > 30
+    told = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    assert len(told) == 1
+    assert told[0].startswith("bad-0 cannot be compacted")

@@ -38,7 +38,7 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import APIS, LEADER_AND_ISR, STOP_REPLICA, Api
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.frame import decode_request, decode_request_header, decode_response
+from barnabas.protocol.frame import decode_request_header, decode_response
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from barnabas.protocol.messages.stop_replica import (
@@ -50,6 +50,7 @@ from barnabas.protocol.messages.stop_replica import (
     StopReplicaTopicV1,
 )
 from barnabas.types import TopicPartition
+from tests.request import decode_request
 
 ID = bytes(range(16))
 OTHER_ID = bytes(range(16, 32))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from barnabas.cluster import layout
 from barnabas.cluster.store import Delete, MetadataStore, SessionState
 from barnabas.controller.topics import NewTopic
 from tests.raw_client import PATIENCE_S
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -40,27 +41,20 @@ def make_alone(cluster: Cluster, leader: int, outsider: int) -> None:
     cluster.server(outsider).node.replicas.on_following = lambda replica, leader: None
     make(cluster, NewTopic("t", assignment={0: [leader, outsider]}))
     node = cluster.server(leader).node
-    until(lambda: "t" in node.image.topics)
-    until(lambda: node.image.topics["t"].partitions[0].isr == (leader,))
+    wait_until(lambda: "t" in node.image.topics)
+    wait_until(lambda: node.image.topics["t"].partitions[0].isr == (leader,))
 
 
 def leaders(server: Server, topic: str = "t") -> list[int]:
     return [each.leader for each in server.node.image.topics[topic].partitions.values()]
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def until_led(server: Server, expected: list[int], topic: str = "t") -> None:
-    until(lambda: leaders(server, topic) == expected)
+    wait_until(lambda: leaders(server, topic) == expected)
 
 
 def until_said(caplog: pytest.LogCaptureFixture, words: str) -> None:
-    until(lambda: words in caplog.text)
+    wait_until(lambda: words in caplog.text)
 
 
 def test_its_partitions_have_other_leaders_when_it_is_gone(

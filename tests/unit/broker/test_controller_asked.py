@@ -23,16 +23,17 @@ from barnabas.errors import (
     StaleBrokerEpoch,
 )
 from barnabas.types import TopicPartition
+from tests.raw_client import PATIENCE_S
 from tests.unit.broker.brokers import (
-    PROMPT_S,
     T0,
     Brokers,
     SomeBroker,
     assigned,
+    delete_topic,
     made,
     scenario,
-    until,
 )
+from tests.waiting import until
 
 # --- deletion --------------------------------------------------------------------------------
 
@@ -43,13 +44,13 @@ def test_a_topic_goes_when_every_replica_of_it_has_gone() -> None:
     async def play(them: Brokers) -> None:
         await made(them, assigned(1, 2, 3))
         await them[3].hang_up()
-        deletion = asyncio.ensure_future(them[1].runner.delete_topic("t"))
+        deletion = asyncio.ensure_future(delete_topic(them[1].runner, "t"))
         await until(lambda: T0 not in them[2].hosted)
         await asyncio.sleep(0.05)
         assert not deletion.done()
         assert await them.store.read(layout.topic_path("t")) is not None
         await them[3].listen()
-        await asyncio.wait_for(deletion, PROMPT_S)
+        await asyncio.wait_for(deletion, PATIENCE_S)
         assert await them.store.read(layout.topic_path("t")) is None
         assert await them.store.read(layout.delete_topic_path("t")) is None
         assert T0 not in them[3].hosted
@@ -67,7 +68,7 @@ def test_a_topic_with_a_replica_on_a_dead_broker_goes_when_that_is_back() -> Non
         await them[3].die()
         await until(lambda: 3 not in them[1].image.brokers)
         with pytest.raises(RequestTimedOut, match="broker that is dead"):
-            await them[1].runner.delete_topic("t")
+            await delete_topic(them[1].runner, "t")
         assert await them.store.read(layout.topic_path("t")) is not None
         await them[1].die()
         await until(lambda: them[2].image.controller_epoch == 2)
@@ -75,7 +76,7 @@ def test_a_topic_with_a_replica_on_a_dead_broker_goes_when_that_is_back() -> Non
         assert await them.store.read(layout.topic_path("t")) is not None
         back = await them.start(3)
         await until(lambda: any(isinstance(each, StopReplica) for each in back.told))
-        async with asyncio.timeout(PROMPT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while await them.store.read(layout.topic_path("t")) is not None:
                 await asyncio.sleep(0.01)
         assert not [path for path in them.store._tree.nodes if "/t" in path[-3:]]
@@ -141,7 +142,7 @@ def test_what_a_broker_had_lost_before_it_went_is_not_said_of_its_next_life(
         await them[2].die()
         await until(lambda: layout.BROKER_IDS in office.agenda.changed)
         may_commit.set()
-        await asyncio.wait_for(moving, PROMPT_S)
+        await asyncio.wait_for(moving, PATIENCE_S)
         await until(lambda: 2 not in them[1].image.brokers)
         await office.agenda.whole_round()
         await them.start(2)

@@ -38,10 +38,11 @@ from tests.unit.broker.brokers import (
     SomeBroker,
     alive,
     assigned,
+    delete_topic,
     made,
     scenario,
-    until,
 )
+from tests.waiting import until
 
 # --- what brokers hear -----------------------------------------------------------------------
 
@@ -74,7 +75,7 @@ def test_only_the_controller_makes_and_any_broker_wishes() -> None:
         with pytest.raises(NotController):
             await runner.create_topic(NewTopic("t"))
         with pytest.raises(NotController):
-            await runner.delete_topic("t")
+            await delete_topic(runner, "t")
         with pytest.raises(NotController):
             await runner.create_partitions("t", 2)
         with pytest.raises(NotController):
@@ -127,7 +128,7 @@ def test_what_gathers_for_a_broker_is_told_as_what_it_comes_to() -> None:
         for number in range(100):
             await runner.create_topic(assigned(3, 1, name=f"t{number}"))
         deletions = [
-            asyncio.ensure_future(runner.delete_topic(name)) for name in ("old", "t7", "t99")
+            asyncio.ensure_future(delete_topic(runner, name)) for name in ("old", "t7", "t99")
         ]
         for number in range(10, 30):
             await runner.create_partitions(f"t{number}", 2, [[3, 1]])
@@ -244,6 +245,26 @@ def test_who_finds_its_id_taken_waits_for_the_end_of_the_other_session() -> None
         settings = {"zookeeper.session.timeout.ms": "300"}
         with pytest.raises(ConfigError, match=r"broker\.id=1 is taken"):
             await SomeBroker(them.store.session(), 1, **settings).start()
+
+    scenario(play, 2)
+
+
+def test_who_waits_for_its_id_over_the_end_of_its_own_session_is_registered_in_the_next() -> None:
+    """ZK-2, ZK-5: it knows its registration for its own, and may be elected like any other."""
+
+    async def play(them: Brokers) -> None:
+        earlier = them[2]
+        starting = asyncio.ensure_future(them.start(2))
+        await until(lambda: them[2] is not earlier)
+        await asyncio.sleep(0.2)
+        them[2].session.expire()
+        them[2].session.reconnect()
+        await asyncio.sleep(0)
+        await earlier.die()
+        await starting
+        await them[1].die()
+        await until(lambda: them[2].runner.is_in_office)
+        assert len(them[2].epochs) == 1
 
     scenario(play, 2)
 
@@ -379,7 +400,7 @@ def test_an_isr_that_its_leader_has_written_is_decided_on_as_it_is(
             assert (state.leader, state.isr) == (isr[0], isr)
             assert them[1].runner.image.topics[topic].partitions[0] == state
         await _write_isr(them, 1, 3, topic="u")
-        await them[1].runner.delete_topic("u")
+        await delete_topic(them[1].runner, "u")
         await _write_isr(them, 3, 1)
         await them[3].die()
         await until(lambda: them[1].image.topics["t"].partitions[0].leader == 1)

@@ -34,6 +34,7 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
+from tests.unit.broker.brokers import delete_topic
 from tests.unit.broker.test_controller_runner import BROKER, Host, run
 
 
@@ -74,7 +75,7 @@ def test_a_topic_grows_and_the_rest_of_it_stays(caplog: pytest.LogCaptureFixture
             before.topic_id, dict.fromkeys(range(5), (0,))
         )
         assert "topic t has 5 partitions now and had 2: a key may go to another" in caplog.text
-        await host.runner.delete_topic("t")
+        await delete_topic(host.runner, "t")
         assert not host.hosted
         assert not [path for path in host.paths() if "topics/t" in path]
 
@@ -121,9 +122,10 @@ def test_growth_that_cannot_be(
         )
         # A deletion that is not carried out, as when a replica cannot be reached.
         await host.runner.create_topic(NewTopic("going"))
-        await host.runner.replicas_offline([TopicPartition("going", 0)])
+        host.lost = {TopicPartition("going", 0)}
+        await host.runner.replicas_offline([*host.lost])
         with pytest.raises(RequestTimedOut):
-            await host.runner.delete_topic("going")
+            await delete_topic(host.runner, "going")
         before = {path: node.data for path, node in host.store._tree.nodes.items()}
         with pytest.raises(error):
             await host.runner.create_partitions(
@@ -310,9 +312,10 @@ def test_a_partition_whose_only_replica_is_lost_has_no_leader(tmp_path: Path) ->
 def test_a_topic_with_a_lost_part_goes_when_that_is_back(tmp_path: Path) -> None:
     async def before(host: Host) -> None:
         await host.runner.create_topic(NewTopic("t", partitions=2))
-        await host.runner.replicas_offline([TopicPartition("t", 1)])
+        host.lost = {TopicPartition("t", 1)}
+        await host.runner.replicas_offline([*host.lost])
         with pytest.raises(RequestTimedOut, match="it goes when that is back"):
-            await host.runner.delete_topic("t")
+            await delete_topic(host.runner, "t")
         assert "t" not in host.image.topics
         assert "/admin/delete_topics/t" in host.paths()
         with pytest.raises(TopicAlreadyExists):

@@ -20,6 +20,7 @@ from barnabas.cluster.loading import load_configs_of
 from barnabas.cluster.store import Check, Create, Delete, Set
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
+    NONE,
     ConfigError,
     InvalidConfig,
     InvalidPartitions,
@@ -27,11 +28,14 @@ from barnabas.errors import (
     InvalidReplicationFactor,
     InvalidTopic,
     KafkaError,
+    KafkaStorageError,
     NotController,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
+from tests.unit.broker.brokers import delete_topic
+from tests.waiting import until
 
 BROKER = BrokerImage(0, (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),), None, 0)
 
@@ -44,9 +48,10 @@ class Host:
         self.image = ClusterImage.empty()
         self.hosted: dict[TopicPartition, int] = {}  # leader epochs
         self.told: list[ControlRequest] = []
+        self.lost: set[TopicPartition] = set()  # with a directory, which it says when told to stop
         self.runner = ControllerRunner(store, 0, SystemClock(), SystemRandom(), self._deliver)
 
-    def _deliver(self, request: ControlRequest) -> None:
+    def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int] | None:
         self.told.append(request)
         if isinstance(request, UpdateMetadata):
             self.image = self.image.apply(request)
@@ -56,6 +61,11 @@ class Host:
         else:
             for topic_partition in request.partitions:
                 self.hosted.pop(topic_partition, None)
+            return {
+                name: KafkaStorageError.code if name in self.lost else NONE
+                for name in request.partitions
+            }
+        return None
 
     def paths(self) -> set[str]:
         return set(self.store._tree.nodes)
@@ -130,7 +140,7 @@ def test_deletion_leaves_nothing() -> None:
         before, hosted = host.paths(), dict(host.hosted)
         await host.runner.create_topic(NewTopic("t", partitions=4))
         host.told.clear()
-        await host.runner.delete_topic("t")
+        await delete_topic(host.runner, "t")
         assert [type(request) for request in host.told] == [UpdateMetadata, StopReplica]
         assert host.paths() == before
         assert host.hosted == hosted
@@ -199,7 +209,7 @@ def test_many_at_once(tmp_path: Path) -> None:
         )
         assert sum(isinstance(each, TopicAlreadyExists) for each in outcomes) == 20
         assert len(host.image.topics) == 20
-        await asyncio.gather(*(host.runner.delete_topic(name) for name in names[:20]))
+        await asyncio.gather(*(delete_topic(host.runner, name) for name in names[:20]))
         assert not host.image.topics
         assert not host.hosted
 
@@ -218,12 +228,12 @@ def test_who_comes_during_a_round_waits_for_the_next(tmp_path: Path) -> None:
 
         for number in range(10):
             await host.runner.create_topic(NewTopic(f"old{number}"))
-        deletions = [host.runner.delete_topic(f"old{number}") for number in range(10)]
+        deletions = [delete_topic(host.runner, f"old{number}") for number in range(10)]
         for deletion in deletions:  # each is a round of two commits
             creations = [create_after(steps) for steps in range(1, 40, 2)]
             await asyncio.gather(deletion, *creations)
             for steps in range(1, 40, 2):
-                await host.runner.delete_topic(f"t{steps}")
+                await delete_topic(host.runner, f"t{steps}")
         assert not host.hosted
 
     run(scenario, lambda: EmbeddedStore.open(tmp_path))
@@ -232,9 +242,9 @@ def test_who_comes_during_a_round_waits_for_the_next(tmp_path: Path) -> None:
 def test_deleting_twice_at_once_is_deleting() -> None:
     async def scenario(host: Host) -> None:
         await host.runner.create_topic(NewTopic("t"))
-        await asyncio.gather(host.runner.delete_topic("t"), host.runner.delete_topic("t"))
+        await asyncio.gather(delete_topic(host.runner, "t"), delete_topic(host.runner, "t"))
         with pytest.raises(UnknownTopicOrPartition):
-            await host.runner.delete_topic("t")
+            await delete_topic(host.runner, "t")
 
     run(scenario)
 
@@ -304,7 +314,7 @@ def test_a_crash_after_any_commit_is_taken_up_by_the_next_start(tmp_path: Path) 
     async def scenario(host: Host) -> None:
         await host.runner.create_topic(NewTopic("kept", partitions=2))
         await host.runner.create_topic(NewTopic("gone", partitions=2))
-        await host.runner.delete_topic("gone")
+        await delete_topic(host.runner, "gone")
 
     run(scenario, lambda: EmbeddedStore.open(written))
     journal = Journal(written)
@@ -394,13 +404,13 @@ def test_a_deposed_controller_decides_nothing_any_more(caplog: pytest.LogCapture
         assert "/brokers/topics/b/partitions" not in host.paths()
         assert list(host.image.topics) == ["a"]
         with pytest.raises(NotController):
-            await host.runner.delete_topic("a")
+            await delete_topic(host.runner, "a")
         assert "resigns" in caplog.text
         # It is no less a candidate than before.
         await other.close()
-        await asyncio.wait_for(_until_led(host, "b"), 5)
+        await until(lambda: "b" in host.image.topics)
         assert host.image.controller_epoch == 10
-        await host.runner.delete_topic("a")
+        await delete_topic(host.runner, "a")
 
     run(scenario)
 
@@ -414,17 +424,12 @@ def test_a_commit_in_another_epoch_is_no_commit(caplog: pytest.LogCaptureFixture
         await host.store.commit([Set("/controller_epoch", b"9")])
         with pytest.raises(NotController):
             await host.runner.create_topic(NewTopic("b"))
-        await asyncio.wait_for(_until_led(host, "b"), 5)
+        await until(lambda: "b" in host.image.topics)
         state = await host.store.read("/brokers/topics/b/partitions/0/state")
         assert state is not None
         assert layout.decode_state("b", 0, state.data).controller_epoch == 10
 
     run(scenario)
-
-
-async def _until_led(host: Host, topic: str) -> None:
-    while topic not in host.image.topics:
-        await asyncio.sleep(0.01)
 
 
 def test_whoever_waits_at_the_stop_is_told() -> None:

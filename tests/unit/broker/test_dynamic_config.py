@@ -30,6 +30,8 @@ from barnabas.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
+from tests.unit.broker.brokers import delete_topic
+from tests.waiting import until
 
 CHANGES = "/config/changes"
 
@@ -95,11 +97,6 @@ class Running:
     async def entities_changed(self) -> list[bytes | None]:
         names = await children(self.store, CHANGES)
         return [await self.data(f"{CHANGES}/{name}") for name in names]
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not holds():
-                await asyncio.sleep(0.001)
 
 
 def run(directory: Path, scenario: Callable[[Running], Awaitable[None]], **settings: str) -> None:
@@ -282,7 +279,7 @@ def test_another_ones_change_is_taken_up_by_the_watch(tmp_path: Path) -> None:
                 ),
             ]
         )
-        await running.until(lambda: replica.log.config.segment_bytes == 700)
+        await until(lambda: replica.log.config.segment_bytes == 700)
 
     run(tmp_path, scenario)
 
@@ -337,7 +334,7 @@ def test_a_topic_that_goes_meanwhile_gets_no_settings(tmp_path: Path) -> None:
         await running.node.controller.create_topic(NewTopic("t"))
         await running.store.commit([Delete("/config/topics/t")])  # as of an old topic
         dynamic = DynamicConfig(
-            Beset(running.store, lambda: running.node.controller.delete_topic("t")), running.node
+            Beset(running.store, lambda: delete_topic(running.node.controller, "t")), running.node
         )
         await dynamic.start()
         try:

@@ -14,7 +14,8 @@ import pytest
 from barnabas.cluster.image import Endpoint
 from barnabas.protocol.api import LIST_OFFSETS
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import NAME, leading, led, level, pair, relayed, run, topic, until
+from tests.unit.broker.following import NAME, leading, led, level, pair, relayed, run, topic
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("epoch", [1, 2])

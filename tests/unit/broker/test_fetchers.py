@@ -26,8 +26,8 @@ from tests.unit.broker.following import (
     run,
     running,
     topic,
-    until,
 )
+from tests.waiting import until
 
 
 def test_a_follower_has_its_leaders_bytes(tmp_path: Path) -> None:

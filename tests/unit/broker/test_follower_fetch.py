@@ -30,19 +30,9 @@ WAIT = {"max_wait_ms": 10_000}
 
 
 @pytest.fixture
-def shared(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> Shared:
-    """A partition that broker 0 leads and broker 1 follows."""
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:200]
-    create(client, name)
-    found = Shared(node, name, topic_id_of(client, name))
-    found.told()
-    return found
-
-
-@pytest.fixture
-def follower(node: Broker, shared: Shared) -> Iterator[Follower]:
+def follower(node: Broker, replicated: Shared) -> Iterator[Follower]:
     with RawClient(node.bootstrap_servers) as raw:
-        yield Follower(raw, shared)
+        yield Follower(raw, replicated)
 
 
 def _is_silent(client: RawClient, for_s: float = 0.2) -> bool:
@@ -62,27 +52,27 @@ def _is_silent(client: RawClient, for_s: float = 0.2) -> bool:
 
 @pytest.mark.parametrize("version", [4, 11, 12, 14, 15, FETCH.max_version])
 def test_re_6_the_table(
-    client: RawClient, shared: Shared, follower: Follower, version: int
+    client: RawClient, replicated: Shared, follower: Follower, version: int
 ) -> None:
     follower.version = version
-    topic = shared.name.topic
+    topic = replicated.name.topic
     fill(client, topic, batch(b"a"))
-    assert (shared.replica.log.log_end_offset, shared.replica.high_watermark) == (1, 0)
+    assert (replicated.replica.log.log_end_offset, replicated.replica.high_watermark) == (1, 0)
     first = follower.fetch(0)
     assert (values(first), first.high_watermark) == ([b"a"], 0)
-    assert shared.replica.partition.follower_end_offset(1) == 0
+    assert replicated.replica.partition.follower_end_offset(1) == 0
     second = follower.fetch(1)
     assert (values(second), second.high_watermark) == ([], 1)
-    assert shared.replica.partition.follower_end_offset(1) == 1
-    assert shared.replica.high_watermark == 1
+    assert replicated.replica.partition.follower_end_offset(1) == 1
+    assert replicated.replica.high_watermark == 1
 
 
 def test_re_6_a_fetch_that_was_parked_before_the_produce(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     follower.send(0, **WAIT)
     assert _is_silent(follower.client, 0.05)
-    fill(client, shared.name.topic, batch(b"a"))
+    fill(client, replicated.name.topic, batch(b"a"))
     first = follower.receive()
     assert first is not None
     assert (values(first), first.high_watermark) == ([b"a"], 0)
@@ -90,10 +80,10 @@ def test_re_6_a_fetch_that_was_parked_before_the_produce(
 
 
 def test_consumers_see_what_the_follower_has(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     """RE-4, CO-7: a consumer that waits is answered when the high watermark rises."""
-    topic = shared.name.topic
+    topic = replicated.name.topic
     fill(client, topic, batch(b"a"), batch(b"b"))
     assert values(only(client.call(FETCH, 11, consumer_request(topic)))) == []
     client.send(FETCH, 11, consumer_request(topic, **WAIT))
@@ -109,9 +99,9 @@ def test_consumers_see_what_the_follower_has(
 
 
 def test_pr_4_acks_all_waits_for_the_follower(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
-    sent = produce_request(shared.name.topic, {0: batch(b"a")}, acks=-1)
+    sent = produce_request(replicated.name.topic, {0: batch(b"a")}, acks=-1)
     client.send(PRODUCE, 9, sent)
     while not values(follower.fetch(0, **WAIT)):
         pass
@@ -122,13 +112,13 @@ def test_pr_4_acks_all_waits_for_the_follower(
 
 
 def test_offsets_count_though_the_answer_is_full(
-    node: Broker, client: RawClient, shared: Shared, follower: Follower
+    node: Broker, client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     """An offset acknowledges, whatever there is room for in the answer."""
     create(client, "full")
     other = Shared(node, "full", topic_id_of(client, "full"))
     other.told()
-    for each in (shared, other):
+    for each in (replicated, other):
         fill(client, each.name.topic, batch(b"a"), batch(b"b"))
     follower.begin_session()
     for offset in (0, 1):
@@ -136,58 +126,58 @@ def test_offsets_count_though_the_answer_is_full(
         request.topics += Follower(client, other).request(offset).topics
         answer = client.call(FETCH, follower.version, request)
         follower.session_id, follower.session_epoch = answer.session_id, 1
-    assert shared.replica.high_watermark == other.replica.high_watermark == 1
+    assert replicated.replica.high_watermark == other.replica.high_watermark == 1
 
 
 def test_offsets_count_though_nothing_is_asked_for(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
-    fill(client, shared.name.topic, batch(b"a"), batch(b"b"))
+    fill(client, replicated.name.topic, batch(b"a"), batch(b"b"))
     assert values(follower.fetch(1, max_bytes=0)) == []
-    assert shared.replica.high_watermark == 1
+    assert replicated.replica.high_watermark == 1
 
 
 def test_re_8_a_fetch_that_waited_counts_from_when_it_came(
-    shared: Shared, follower: Follower
+    replicated: Shared, follower: Follower
 ) -> None:
     """Whoever sent it may be dead by the time that it is answered."""
     began_ms = int(time.time() * 1000)
     follower.fetch(0, max_wait_ms=300)
-    assert shared.replica.partition.caught_up_at_ms(1) < began_ms + 200
+    assert replicated.replica.partition.caught_up_at_ms(1) < began_ms + 200
 
 
 # --- what wakes a follower (RE-7) ----------------------------------------------------------------
 
 
 def test_re_7_a_higher_watermark_alone_does_not_wake_a_follower(
-    node: Broker, client: RawClient, shared: Shared, follower: Follower
+    node: Broker, client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
-    shared.replicas = (0, 1, 2)
-    shared.told(isr=(0, 1, 2))
-    fill(client, shared.name.topic, batch(b"a"))
+    replicated.replicas = (0, 1, 2)
+    replicated.told(isr=(0, 1, 2))
+    fill(client, replicated.name.topic, batch(b"a"))
     with RawClient(node.bootstrap_servers) as raw:
-        other = Follower(raw, shared, 2)
+        other = Follower(raw, replicated, 2)
         follower.send(1, **WAIT)
         assert _is_silent(follower.client, 0.05)
         assert other.fetch(1).high_watermark == 1
         assert _is_silent(follower.client)
-        fill(client, shared.name.topic, batch(b"b"))
+        fill(client, replicated.name.topic, batch(b"b"))
         woken = follower.receive()
     assert woken is not None
     assert (values(woken), woken.high_watermark) == ([b"b"], 1)
 
 
 def test_re_7_it_has_the_watermark_when_its_wait_is_over(
-    node: Broker, client: RawClient, shared: Shared, follower: Follower
+    node: Broker, client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     """In a session too, where only what is new is in the answer."""
-    shared.replicas = (0, 1, 2)
-    shared.told(isr=(0, 1, 2))
-    fill(client, shared.name.topic, batch(b"a"))
+    replicated.replicas = (0, 1, 2)
+    replicated.told(isr=(0, 1, 2))
+    fill(client, replicated.name.topic, batch(b"a"))
     follower.begin_session()
     assert follower.fetch(1).high_watermark == 0
     with RawClient(node.bootstrap_servers) as raw:
-        other = Follower(raw, shared, 2)
+        other = Follower(raw, replicated, 2)
         began = time.monotonic()
         follower.send(None, max_wait_ms=1500)
         assert _is_silent(follower.client, 0.05)
@@ -201,7 +191,7 @@ def test_re_7_it_has_the_watermark_when_its_wait_is_over(
 
 
 def test_an_idle_session_is_asked_nothing_and_woken_by_data(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     """RE-1: what did not change costs nothing."""
     follower.begin_session()
@@ -211,7 +201,7 @@ def test_an_idle_session_is_asked_nothing_and_woken_by_data(
         assert follower.receive() is None
     follower.send(None, **WAIT)
     assert _is_silent(follower.client, 0.05)
-    fill(client, shared.name.topic, batch(b"a"))
+    fill(client, replicated.name.topic, batch(b"a"))
     found = follower.receive()
     assert found is not None and values(found) == [b"a"]
     found = follower.fetch(1)
@@ -219,21 +209,21 @@ def test_an_idle_session_is_asked_nothing_and_woken_by_data(
 
 
 def test_a_new_log_start_is_in_the_next_answer(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     """ST-10: the records that were deleted shall go everywhere."""
-    fill(client, shared.name.topic, batch(b"a"), batch(b"b"))
+    fill(client, replicated.name.topic, batch(b"a"), batch(b"b"))
     follower.begin_session()
     assert follower.fetch(2).high_watermark == 2
     follower.send(None, **WAIT)
     assert _is_silent(follower.client, 0.05)
 
     def delete() -> None:
-        shared.replica.log.raise_log_start(1)
-        shared.replica.log_start_moved()
+        replicated.replica.log.raise_log_start(1)
+        replicated.replica.log_start_moved()
 
-    inside(shared.broker, delete)
-    fill(client, shared.name.topic, batch(b"c"))
+    inside(replicated.broker, delete)
+    fill(client, replicated.name.topic, batch(b"c"))
     found = follower.receive()
     assert found is not None and found.log_start_offset == 1
 
@@ -242,60 +232,60 @@ def test_a_new_log_start_is_in_the_next_answer(
 
 
 def test_re_8_who_has_caught_up_joins(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
-    fill(client, shared.name.topic, batch(b"a"))
-    shared.told(isr=(0,))
-    assert shared.replica.high_watermark == 1
+    fill(client, replicated.name.topic, batch(b"a"))
+    replicated.told(isr=(0,))
+    assert replicated.replica.high_watermark == 1
     follower.fetch(0)
-    assert shared.proposed() == []
+    assert replicated.proposed() == []
     follower.fetch(1)
-    assert shared.proposed() == [(0, 1)]
-    assert [member.broker_epoch for member in shared.proposals[0].isr] == [100, 101]
-    assert shared.replica.partition.isr == (0,)
-    shared.agree()
-    assert shared.replica.partition.isr == (0, 1)
+    assert replicated.proposed() == [(0, 1)]
+    assert [member.broker_epoch for member in replicated.proposals[0].isr] == [100, 101]
+    assert replicated.replica.partition.isr == (0,)
+    replicated.agree()
+    assert replicated.replica.partition.isr == (0, 1)
 
 
 def test_who_is_out_of_sync_joins_when_it_may_though_nothing_moves(
-    shared: Shared, follower: Follower
+    replicated: Shared, follower: Follower
 ) -> None:
     """Its session has said where it is already: it is looked at with every request."""
-    shared.told(isr=(0,))
-    inside(shared.broker, lambda: _set_live(shared, {0: 100}))
+    replicated.told(isr=(0,))
+    inside(replicated.broker, lambda: _set_live(replicated, {0: 100}))
     follower.begin_session()
     follower.fetch(0)
-    assert shared.proposed() == []
+    assert replicated.proposed() == []
     follower.send(None)
     assert follower.receive() is None
-    inside(shared.broker, lambda: _set_live(shared, {0: 100, 1: 101}))
+    inside(replicated.broker, lambda: _set_live(replicated, {0: 100, 1: 101}))
     follower.send(None)
     assert follower.receive() is None
-    assert shared.proposed() == [(0, 1)]
+    assert replicated.proposed() == [(0, 1)]
 
 
 def test_who_is_put_out_of_the_isr_by_the_controller_comes_back(
-    shared: Shared, follower: Follower
+    replicated: Shared, follower: Follower
 ) -> None:
     follower.begin_session()
     follower.fetch(0)
     follower.send(None)
     assert follower.receive() is None
-    shared.told(isr=(0,), is_new_epoch=False)
+    replicated.told(isr=(0,), is_new_epoch=False)
     follower.send(None)
     follower.receive()
-    assert shared.proposed() == [(0, 1)]
+    assert replicated.proposed() == [(0, 1)]
 
 
-def _set_live(shared: Shared, live: dict[int, int]) -> None:
-    replicas_of(shared.broker).live = live
+def _set_live(replicated: Shared, live: dict[int, int]) -> None:
+    replicas_of(replicated.broker).live = live
 
 
 def test_re_8_an_idle_follower_is_no_slow_one(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     """The time that it may lag begins with the first record that it has not got."""
-    replica = shared.replica
+    replica = replicated.replica
     follower.begin_session()
     follower.fetch(0)
     lag_ms = 30_000
@@ -306,71 +296,71 @@ def test_re_8_an_idle_follower_is_no_slow_one(
         replica.write_staged()
         replica.counted(later_ms)
 
-    inside(shared.broker, append)
+    inside(replicated.broker, append)
     for after_ms, wanted in ((lag_ms - 1, []), (lag_ms + 1, [(0,)])):
         inside(
-            shared.broker,
+            replicated.broker,
             lambda after_ms=after_ms: replica.carry_out(  # type: ignore[misc]
                 replica.partition.expire(later_ms + after_ms)
             ),
         )
-        assert shared.proposed() == wanted
+        assert replicated.proposed() == wanted
 
 
 # --- refusals ------------------------------------------------------------------------------------
 
 
-def test_epochs_are_compared(shared: Shared, follower: Follower) -> None:
+def test_epochs_are_compared(replicated: Shared, follower: Follower) -> None:
     """KIP-320"""
-    epoch = shared.leader_epoch
+    epoch = replicated.leader_epoch
     old = follower.fetch(0, current_leader_epoch=epoch - 1)
     assert old.error_code == FencedLeaderEpoch.code
     young = follower.fetch(0, current_leader_epoch=epoch + 1)
     assert young.error_code == UnknownLeaderEpoch.code
-    assert shared.replica.partition.follower_end_offset(1) == -1
+    assert replicated.replica.partition.follower_end_offset(1) == -1
 
 
-def test_who_holds_no_replica_is_refused(shared: Shared, follower: Follower) -> None:
+def test_who_holds_no_replica_is_refused(replicated: Shared, follower: Follower) -> None:
     follower.broker_id = 2
     assert follower.fetch(0).error_code == NotLeaderOrFollower.code
 
 
 def test_an_offset_that_is_not_there_acknowledges_nothing(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
-    fill(client, shared.name.topic, batch(b"a"))
+    fill(client, replicated.name.topic, batch(b"a"))
     for offset in (2, 1 << 40):
         assert follower.fetch(offset).error_code == OffsetOutOfRange.code
-    assert shared.replica.partition.follower_end_offset(1) == -1
-    assert shared.replica.high_watermark == 0
+    assert replicated.replica.partition.follower_end_offset(1) == -1
+    assert replicated.replica.high_watermark == 0
 
 
 def test_re_10_a_log_that_diverges_is_told_where(
-    client: RawClient, shared: Shared, follower: Follower
+    client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
     """The answer comes at once, and the offset acknowledges nothing."""
-    fill(client, shared.name.topic, batch(b"a"))
-    old = shared.leader_epoch
-    shared.told()
-    fill(client, shared.name.topic, batch(b"b"), batch(b"c"))
+    fill(client, replicated.name.topic, batch(b"a"))
+    old = replicated.leader_epoch
+    replicated.told()
+    fill(client, replicated.name.topic, batch(b"b"), batch(b"c"))
     found = follower.fetch(2, last_fetched_epoch=old, **WAIT)
     assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (old, 1)
-    assert (values(found), shared.replica.high_watermark) == ([], 0)
+    assert (values(found), replicated.replica.high_watermark) == ([], 0)
     found = follower.fetch(1, last_fetched_epoch=old)
     assert (values(found), found.diverging_epoch.end_offset) == ([b"b", b"c"], -1)
-    assert shared.replica.high_watermark == 1
+    assert replicated.replica.high_watermark == 1
 
 
-def test_re_2_a_follower_serves_nobody(client: RawClient, shared: Shared) -> None:
-    shared.told(leader=1)
-    found = only(client.call(FETCH, 11, consumer_request(shared.name.topic)))
+def test_re_2_a_follower_serves_nobody(client: RawClient, replicated: Shared) -> None:
+    replicated.told(leader=1)
+    found = only(client.call(FETCH, 11, consumer_request(replicated.name.topic)))
     assert found.error_code == NotLeaderOrFollower.code
 
 
-def test_a_fetch_that_waits_learns_of_a_new_leader(shared: Shared, follower: Follower) -> None:
+def test_a_fetch_that_waits_learns_of_a_new_leader(replicated: Shared, follower: Follower) -> None:
     follower.send(0, **WAIT)
     assert _is_silent(follower.client, 0.05)
-    shared.told(leader=1)
+    replicated.told(leader=1)
     found = follower.receive()
     assert found is not None and found.error_code == NotLeaderOrFollower.code
 
@@ -384,7 +374,7 @@ class _NoBrokers:
         return needs.operation != Operation.CLUSTER_ACTION
 
 
-def test_only_brokers_follow(node: Broker, shared: Shared, follower: Follower) -> None:
+def test_only_brokers_follow(node: Broker, replicated: Shared, follower: Follower) -> None:
     assert node._server is not None
     inside(node, lambda: setattr(node._server.node, "authorizer", _NoBrokers()))  # type: ignore[union-attr]
     try:
@@ -393,7 +383,7 @@ def test_only_brokers_follow(node: Broker, shared: Shared, follower: Follower) -
         assert follower.fetch(0).error_code == 0
     finally:
         inside(node, lambda: setattr(node._server.node, "authorizer", AllowAll()))  # type: ignore[union-attr]
-    assert shared.replica.partition.follower_end_offset(1) == -1
+    assert replicated.replica.partition.follower_end_offset(1) == -1
 
 
 # --- whoever wants to know where a log ends ------------------------------------------------------
@@ -401,24 +391,24 @@ def test_only_brokers_follow(node: Broker, shared: Shared, follower: Follower) -
 
 @pytest.mark.parametrize("leader", [0, 1])
 def test_any_replica_says_where_its_log_ends(
-    client: RawClient, shared: Shared, follower: Follower, leader: int
+    client: RawClient, replicated: Shared, follower: Follower, leader: int
 ) -> None:
-    fill(client, shared.name.topic, batch(b"a"), batch(b"b"))
-    written = shared.leader_epoch
-    shared.told(leader=leader)
+    fill(client, replicated.name.topic, batch(b"a"), batch(b"b"))
+    written = replicated.leader_epoch
+    replicated.told(leader=leader)
     follower.broker_id = -2
-    asked = {"max_bytes": 0, "last_fetched_epoch": shared.leader_epoch}
+    asked = {"max_bytes": 0, "last_fetched_epoch": replicated.leader_epoch}
     found = follower.fetch(1 << 62, **asked)
-    epoch = shared.leader_epoch if leader == 0 else written
+    epoch = replicated.leader_epoch if leader == 0 else written
     assert found.error_code == 0
     assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (epoch, 2)
     assert values(follower.fetch(1)) == [b"b"]
-    assert shared.replica.high_watermark == 0
+    assert replicated.replica.high_watermark == 0
 
 
-def test_an_empty_log_says_where_it_ends(shared: Shared, follower: Follower) -> None:
-    shared.told(leader=1)
+def test_an_empty_log_says_where_it_ends(replicated: Shared, follower: Follower) -> None:
+    replicated.told(leader=1)
     follower.broker_id = -2
-    inside(shared.broker, lambda: shared.replica.log.start_at(7))
-    found = follower.fetch(1 << 62, last_fetched_epoch=shared.leader_epoch)
+    inside(replicated.broker, lambda: replicated.replica.log.start_at(7))
+    found = follower.fetch(1 << 62, last_fetched_epoch=replicated.leader_epoch)
     assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (-1, 7)

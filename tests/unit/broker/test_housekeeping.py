@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from barnabas import Broker
 from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.effort import count_delays
-from tests.raw_client import PATIENCE_S, RawClient, batch
+from tests.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import fill, topic_id_of
 from tests.unit.broker.replicated import Shared
 from tests.unit.broker.replicated import fill as fill_leader
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    ends_at = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < ends_at, "did not come about"
-        time.sleep(0.01)
+from tests.waiting import wait_until
 
 
 def line_of(checkpoint: Path, topic: str) -> str | None:
@@ -37,7 +33,7 @@ def test_high_watermarks_are_checkpointed_while_it_runs() -> None:
         create(client, "marked")
         fill(client, "marked", batch(b"a", b"b"))
         checkpoint = broker.data_dir / "replication-offset-checkpoint"
-        eventually(lambda: line_of(checkpoint, "marked") == "marked 0 2")
+        wait_until(lambda: line_of(checkpoint, "marked") == "marked 0 2")
 
 
 def test_rolled_segments_are_flushed_and_the_recovery_point_moves() -> None:
@@ -47,7 +43,35 @@ def test_rolled_segments_are_flushed_and_the_recovery_point_moves() -> None:
         create(client, "rolled")
         fill(client, "rolled", *[batch(bytes(600))] * 3)
         checkpoint = broker.data_dir / "recovery-point-offset-checkpoint"
-        eventually(lambda: line_of(checkpoint, "rolled") == "rolled 0 2")
+        wait_until(lambda: line_of(checkpoint, "rolled") == "rolled 0 2")
+
+
+def test_a_damaged_file_holds_up_no_other_round_and_no_other_partition(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ST-6, RE-12: its partition keeps what it has; and the stop is a clean one."""
+    config = {"log.segment.bytes": "1000", "log.retention.ms": "1"}
+    with (
+        Broker(data_dir=tmp_path, config=config) as broker,
+        RawClient(broker.bootstrap_servers) as client,
+    ):
+        for topic in ("damaged", "sound"):
+            create(client, topic)
+            fill(client, topic, *[batch(bytes(600))] * 3)
+    config["log.retention.check.interval.ms"] = "1000"
+    config["replica.high.watermark.checkpoint.interval.ms"] = "100"
+    with (
+        Broker(data_dir=tmp_path, config=config) as broker,
+        RawClient(broker.bootstrap_servers) as client,
+    ):
+        os.truncate(tmp_path / "damaged-0" / f"{0:020}.timeindex", 0)
+        wait_until(lambda: "nothing of damaged-0 can be deleted" in caplog.text)
+        wait_until(lambda: not (tmp_path / "sound-0" / f"{0:020}.log").exists())
+        fill(client, "sound", batch(b"a"))
+        wait_until(
+            lambda: line_of(tmp_path / "replication-offset-checkpoint", "sound") == "sound 0 4"
+        )
+        assert (tmp_path / "damaged-0" / f"{0:020}.log").exists()
 
 
 def test_deleted_partitions_are_removed_from_the_disk() -> None:
@@ -57,7 +81,7 @@ def test_deleted_partitions_are_removed_from_the_disk() -> None:
         create(client, "gone")
         fill(client, "gone", batch(b"a"))
         client.call(DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["gone"], timeout_ms=60_000))
-        eventually(lambda: not list(broker.data_dir.glob("gone-0*")))
+        wait_until(lambda: not list(broker.data_dir.glob("gone-0*")))
 
 
 def test_re_8_the_isr_is_looked_at_twice_in_the_time_of_a_lag() -> None:
@@ -74,7 +98,7 @@ def test_re_8_the_isr_is_looked_at_twice_in_the_time_of_a_lag() -> None:
         shared.told(isr=(0, 1))
         fill_leader(client, "lagging", batch(b"a"))
         filled = time.monotonic()
-        eventually(lambda: shared.proposed() == [(0,)])
+        wait_until(lambda: shared.proposed() == [(0,)])
         counting.cancel()
         (proposed,) = shared.proposed_at
         assert 1000 * (proposed - told) >= lag_ms - 100

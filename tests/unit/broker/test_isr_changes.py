@@ -9,24 +9,15 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker import isr_changes
-from barnabas.broker.registration import ensure_base
-from barnabas.clock import SystemRandom
 from barnabas.cluster import layout
-from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.layout import StateNode
 from barnabas.cluster.store import BadVersion, Check, Create, Delete, Set
 from barnabas.controller.isr import Written
 from barnabas.types import TopicPartition
+from tests.unit.broker.brokers import empty_tree
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 STATE = StateNode(1, 3, (1, 2), 7)
-
-
-async def _store() -> EmbeddedStore:
-    store = EmbeddedStore()
-    await ensure_base(store, None, SystemRandom())
-    await store.commit([Create("/controller_epoch", b"1")])
-    return store
 
 
 def test_what_was_announced_is_there_until_it_is_removed(
@@ -35,7 +26,7 @@ def test_what_was_announced_is_there_until_it_is_removed(
     """RE-9: each partition once; what is not understood is said, and removed like the others."""
 
     async def scenario() -> None:
-        store = await _store()
+        store = await empty_tree()
         await isr_changes.announce(store, [T1, T0])
         await isr_changes.announce(store, [U0, T0])
         await isr_changes.announce(store, [])
@@ -62,7 +53,7 @@ def test_a_deposed_controller_removes_nothing() -> None:
     """ZK-3: its successor would never hear of it."""
 
     async def scenario() -> None:
-        store = await _store()
+        store = await empty_tree()
         await isr_changes.announce(store, [T0])
         said = await isr_changes.announced(store)
         with pytest.raises(BadVersion):
@@ -75,7 +66,7 @@ def test_a_deposed_controller_removes_nothing() -> None:
 
 def test_many_changes_go_into_nodes_of_bearable_size() -> None:
     async def scenario() -> None:
-        store = await _store()
+        store = await empty_tree()
         names = [TopicPartition("t" * 249, number) for number in range(5_000)]
         await isr_changes.announce(store, names)
         said = await isr_changes.announced(store)
@@ -89,7 +80,7 @@ def test_many_changes_go_into_nodes_of_bearable_size() -> None:
 
 def test_states_are_read_where_there_are_any() -> None:
     async def scenario() -> None:
-        store = await _store()
+        store = await empty_tree()
         for path in (
             "/brokers/topics/t",
             "/brokers/topics/t/partitions",

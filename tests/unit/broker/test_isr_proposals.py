@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 
 import pytest
 
 from barnabas import Cluster
 from barnabas.broker.server import Server
 from barnabas.cluster import layout
-from barnabas.cluster.image import PartitionImage
-from barnabas.cluster.store import Create, Delete
+from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
+from barnabas.cluster.store import Create, Delete, MetadataStore, NodeExists, NoNode
 from barnabas.controller.topics import NewTopic
 from barnabas.records.control import COMMIT, Marker, build_marker
 from barnabas.types import TopicPartition
+from tests.raw_client import PATIENCE_S
+from tests.waiting import until
 
-PROMPT_S = 15.0
 LAG_MS = 600
 
 
@@ -30,17 +32,22 @@ def cluster() -> Iterator[Cluster]:
 
 def play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
     """On the loop of the brokers, within bounds."""
-    cluster._running().run(asyncio.wait_for(scene(), 2 * PROMPT_S))
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(PROMPT_S):
-        while not is_so():
-            await asyncio.sleep(0.01)
+    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def seen(server: Server, number: int = 0, topic: str = "t") -> PartitionImage:
     return server.node.image.topics[topic].partitions[number]
+
+
+async def take_office(session: MetadataStore, broker_id: int, now_ms: int) -> None:
+    """Whoever has it, and however often that changes meanwhile."""
+    node = layout.encode_controller(broker_id, now_ms)
+    wanted = [Create(layout.CONTROLLER, node, ephemeral=True)]
+    while True:
+        is_held = await session.read(layout.CONTROLLER) is not None
+        with suppress(NodeExists, NoNode):
+            await session.commit([Delete(layout.CONTROLLER), *wanted] if is_held else wanted)
+            return
 
 
 def append(leader: Server, numbers: Iterable[int], topic: str = "t") -> None:
@@ -117,5 +124,34 @@ def test_a_proposal_outlasts_the_controller_that_it_was_meant_for(cluster: Clust
         await until(lambda: seen(leader).isr == (2, 1))
         assert controller.node.image.controller_epoch == 2
         assert not partition.is_changing_isr
+
+    play(cluster, scene)
+
+
+def test_a_proposal_outlasts_what_nobody_thought_of(cluster: Cluster) -> None:
+    """RE-4: a controller whose name no resolver takes; its partition waits for the answer."""
+
+    async def scene() -> None:
+        controller, leader, follower = (cluster.server(n) for n in (1, 2, 3))
+        await controller.node.controller.create_topic(NewTopic("t", assignment={0: [2, 3, 1]}))
+        await until(lambda: "t" in follower.node.image.topics)
+        await until(lambda: "t" in leader.node.image.topics)
+        assert follower._neighbours is not None
+        await follower._neighbours.fetchers.stop()
+        assert cluster._store is not None
+        odd = cluster._store.session()
+        now_ms = leader.clock.now_ms()
+        endpoint = Endpoint("PLAINTEXT", "a..b", 9092, "PLAINTEXT")
+        registration = layout.encode_broker(BrokerImage(99, (endpoint,), None, -1), now_ms)
+        await odd.commit([Create(layout.broker_path(99), registration, ephemeral=True)])
+        await until(lambda: 99 in leader.node.image.brokers)
+        await take_office(odd, 99, now_ms)
+        await until(lambda: leader.node.controller.controller_id == 99)
+        append(leader, range(1))
+        partition = leader.node.leader_of(TopicPartition("t", 0)).partition
+        await until(lambda: partition.is_changing_isr)
+        await asyncio.sleep(0.3)
+        await odd.close()
+        await until(lambda: seen(leader).isr == (2, 1))
 
     play(cluster, scene)

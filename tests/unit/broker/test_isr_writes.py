@@ -23,8 +23,9 @@ from barnabas.cluster.store import (
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import InvalidUpdateVersion, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
+from tests.raw_client import PATIENCE_S
+from tests.waiting import until
 
-PROMPT_S = 30.0
 SOON = Pace(check_every_ms=20, linger_ms=60, max_delay_ms=600)
 PARTITIONS = 4
 NAMES = [TopicPartition("t", number) for number in range(PARTITIONS)]
@@ -52,13 +53,7 @@ def play(cluster: Cluster, scene: Callable[[Server], Awaitable[None]]) -> None:
         await until(lambda: "t" in leader.node.image.topics)
         await scene(leader)
 
-    cluster._running().run(asyncio.wait_for(whole(), 2 * PROMPT_S))
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(PROMPT_S):
-        while not is_so():
-            await asyncio.sleep(0.01)
+    cluster._running().run(asyncio.wait_for(whole(), 2 * PATIENCE_S))
 
 
 def proposals(
@@ -243,7 +238,7 @@ def test_it_is_announced_although_changes_never_cease(cluster: Cluster) -> None:
                 version += 1
                 await asyncio.sleep(0.01)
 
-        await asyncio.wait_for(change(), PROMPT_S)
+        await asyncio.wait_for(change(), PATIENCE_S)
         assert announced(cluster) == [NAMES[:1]]
         writes.close()
 

@@ -7,27 +7,28 @@ import asyncio
 import pytest
 
 from barnabas.broker.log_dir_events import PATH, announce, everything_hosted, take
-from barnabas.broker.registration import ensure_base
-from barnabas.clock import SystemRandom
 from barnabas.cluster.control import LeaderAndIsr
-from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from barnabas.cluster.store import BadVersion, Create
+from barnabas.errors import RequestTimedOut
 from barnabas.types import TopicPartition
-
-
-async def _store() -> EmbeddedStore:
-    store = EmbeddedStore()
-    await ensure_base(store, None, SystemRandom())
-    await store.commit([Create("/controller_epoch", b"1")])
-    return store
+from tests.unit.broker.brokers import (
+    T0,
+    Brokers,
+    assigned,
+    delete_topic,
+    empty_tree,
+    made,
+    scenario,
+)
+from tests.waiting import until
 
 
 def test_what_was_announced_is_taken_once(caplog: pytest.LogCaptureFixture) -> None:
     """KIP-112: Kafka's node; what is not understood is said, and removed like the others."""
 
     async def scenario() -> None:
-        store = await _store()
+        store = await empty_tree()
         for broker_id in (2, 3, 2):
             await announce(store, broker_id)
         node = await store.read(f"{PATH}/log_dir_event_0000000001")
@@ -45,7 +46,7 @@ def test_a_deposed_controller_takes_nothing() -> None:
     """ZK-3: its successor would never hear of it."""
 
     async def scenario() -> None:
-        store = await _store()
+        store = await empty_tree()
         await announce(store, 2)
         with pytest.raises(BadVersion):
             await take(store, 7)
@@ -67,3 +68,22 @@ def test_a_broker_is_asked_for_all_that_it_hosts_and_nothing_else() -> None:
     assert (request.controller_id, request.controller_epoch) == (3, 9)
     (state,) = request.partitions
     assert state == (TopicPartition("t", 0), topic.topic_id, here, topic.config, False)
+
+
+def test_zk_4_who_loses_a_directory_is_not_asked_to_host_what_it_has_deleted() -> None:
+    """While the deletion waits for a broker that is dead: nobody would delete it once more."""
+
+    async def play(them: Brokers) -> None:
+        await made(them, assigned(2, 3))
+        await made(them, assigned(2, 3, name="stays"))
+        await them[3].die()
+        await until(lambda: 3 not in them[1].image.brokers)
+        with pytest.raises(RequestTimedOut, match="on a broker that is dead"):
+            await delete_topic(them[1].runner, "t")
+        await until(lambda: T0 not in them[2].hosted)
+        before = len(them[2].told)
+        await announce(them[2].store, 2)
+        await until(lambda: len(them[2].told) > before)
+        assert them[2].hosted.keys() == {TopicPartition("stays", 0)}
+
+    scenario(play)

@@ -11,19 +11,34 @@ import pytest
 from barnabas import Broker
 from barnabas.broker.server import Server
 from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
-from barnabas.protocol.api import DELETE_TOPICS
+from barnabas.cluster.image import PartitionImage
+from barnabas.cluster.layout import GROUP_TOPIC
+from barnabas.coordinator.offsets import GroupOffsets
+from barnabas.protocol.api import DELETE_TOPICS, FIND_COORDINATOR, WRITE_TXN_MARKERS
+from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitTopic,
+)
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient
+from tests.raw_client import RawClient, once_found
 from tests.unit.broker.conftest import create
 from tests.unit.broker.transactional import (
     TransactionalProducer,
     running,
     status_of,
     talk,
-    wait_until,
     write_marker,
 )
+from tests.waiting import until, wait_until
 
 STUCK = TopicPartition("t", 1)
 
@@ -193,3 +208,90 @@ def test_a_producer_that_is_silent_for_too_long_is_fenced() -> None:
         wait_until(lambda: producer.status == "CompleteAbort")
         assert producer.end(True) == 90
         assert producer.begun().epoch == 2
+
+
+# --- what holds up what --------------------------------------------------------------------------
+
+GROUP = "g"
+
+
+def set_isr(server: Server, partition: TopicPartition, *isr: int) -> None:
+    """As the controller says it; of broker 5, if it has a replica too, nothing is ever heard."""
+    replicas = server.node.replicas
+    replicas.live = {server.broker_id: -1, 5: 1}
+    known = replicas.leader_of(partition).partition
+    image = PartitionImage(
+        server.broker_id, known.leader_epoch, isr, isr, known.partition_epoch + 1, 1
+    )
+    topic_id = server.node.image.topics[partition.topic].topic_id
+    state = PartitionState(partition, topic_id, image, {}, is_new=False)
+    replicas.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
+
+
+def commit_in_transaction(server: Server, producer_id: int) -> GroupOffsets:
+    """The group's offsets, of which one is pending."""
+    shard = server.node.groups.shard_of(GROUP)
+    wanted = TxnOffsetCommitPartition(partition_index=0, committed_offset=42)
+    request = TxnOffsetCommitRequest(
+        transactional_id="tx",
+        group_id=GROUP,
+        producer_id=producer_id,
+        producer_epoch=0,
+        topics=[TxnOffsetCommitTopic(name="t", partitions=[wanted])],
+    )
+    shard.ask(
+        lambda machine, ticket, now_ms: machine.commit_transactional(ticket, request, now_ms),
+        lambda error: pytest.fail(str(error)),
+    )
+    server.node.replicas.write_staged()
+    return shard.machine.offsets.groups[GROUP]
+
+
+@pytest.mark.parametrize("has_gone", [False, True])
+def test_a_marker_counts_whatever_becomes_of_its_request(tmp_path: Path, has_gone: bool) -> None:
+    """PR-7, GC-3: offsets are the group's when their marker is replicated, and not when that of
+    another partition is too; nor does it matter whether anybody still waits for the answer."""
+    producer_id = 7
+
+    def prepare(client: RawClient) -> None:
+        create(client, "t")
+        request = FindCoordinatorRequest(key=GROUP)
+        once_found(lambda: client.call(FIND_COORDINATOR, 2, request))
+
+    names = ("t", GROUP_TOPIC)
+    marker = WritableTxnMarker(
+        producer_id=producer_id,
+        transaction_result=True,
+        topics=[WritableTxnMarkerTopic(name=name, partition_indexes=[0]) for name in names],
+    )
+
+    async def scenario() -> None:
+        async with running(tmp_path) as server:
+            await talk(server, prepare)
+            replicas = [server.node.replicas.leader_of((name, 0)) for name in names]
+            offsets = commit_in_transaction(server, producer_id)
+            ends = [replica.log.log_end_offset for replica in replicas]
+            for name in names:
+                set_isr(server, TopicPartition(name, 0), server.broker_id, 5)
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            request = WriteTxnMarkersRequest(markers=[marker])
+            writer.writelines(encode_request(WRITE_TXN_MARKERS, 1, 1, "raw", request))
+            await until(
+                lambda: all(
+                    replica.log.log_end_offset == end + 1
+                    for replica, end in zip(replicas, ends, strict=True)
+                )
+            )
+            assert offsets.pending
+            if has_gone:
+                writer.close()
+                await until(lambda: not len(server._routers[0]._connections))
+            set_isr(server, TopicPartition(GROUP_TOPIC, 0), server.broker_id)
+            await until(lambda: not offsets.pending)
+            assert offsets.committed[("t", 0)][0] == 42
+            if not has_gone:
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(reader.read(1), 0.05)
+                writer.close()
+
+    asyncio.run(scenario())

@@ -21,10 +21,12 @@ from barnabas.broker.metrics_listener import (
     MetricsListener,
 )
 from barnabas.errors import ConfigError
+from tests.integration.broker_process import free_port
+from tests.raw_client import PATIENCE_S
+from tests.waiting import until
 
 PAGE = b"# TYPE m gauge\nm 1.0\n"
 SHORT_S = 0.5
-WITHIN_S = 60.0
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -33,7 +35,7 @@ def play(request: pytest.FixtureRequest) -> Callable[..., None]:
 
     def run(
         scene: Callable[[MetricsListener], Awaitable[None]],
-        longest_s: float = WITHIN_S,
+        longest_s: float = PATIENCE_S,
         page: bytes = PAGE,
     ) -> None:
         async def whole() -> None:
@@ -41,7 +43,7 @@ def play(request: pytest.FixtureRequest) -> Callable[..., None]:
             await listener.bind("127.0.0.1", 0)
             await listener.start()
             try:
-                await asyncio.wait_for(scene(listener), 2 * WITHIN_S)
+                await asyncio.wait_for(scene(listener), 2 * PATIENCE_S)
             finally:
                 listener.close()
 
@@ -58,7 +60,7 @@ async def said(listener: MetricsListener, request: bytes, *, hangs_up: bool = Fa
         writer.write(request)
         if hangs_up:
             writer.write_eof()
-        return await asyncio.wait_for(reader.read(), WITHIN_S)
+        return await asyncio.wait_for(reader.read(), PATIENCE_S)
     finally:
         writer.close()
 
@@ -88,9 +90,7 @@ def test_the_page_is_answered_once(play: Callable[..., None]) -> None:
                 assert status(answer) == 200, request
                 assert answer.endswith(b"\r\n\r\n" + PAGE)
                 assert b"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n" in answer
-        async with asyncio.timeout(WITHIN_S):
-            while listener.connections:
-                await asyncio.sleep(0.01)
+        await until(lambda: not listener.connections)
 
     play(scene)
 
@@ -106,12 +106,10 @@ def test_one_request_is_answered_and_the_next_is_not(play: Callable[..., None]) 
         listener.page = page
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-        assert status(await asyncio.wait_for(reader.read(), WITHIN_S)) == 200
+        assert status(await asyncio.wait_for(reader.read(), PATIENCE_S)) == 200
         writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
         writer.write_eof()
-        async with asyncio.timeout(WITHIN_S):
-            while listener.connections:
-                await asyncio.sleep(0.01)
+        await until(lambda: not listener.connections)
         assert asked == [1]
         writer.close()
 
@@ -172,9 +170,7 @@ def test_who_hangs_up_halfway_is_forgotten(play: Callable[..., None]) -> None:
     async def scene(listener: MetricsListener) -> None:
         assert await said(listener, b"GET /metrics HT", hangs_up=True) == b""
         assert await said(listener, b"", hangs_up=True) == b""
-        async with asyncio.timeout(WITHIN_S):
-            while listener.connections:
-                await asyncio.sleep(0.01)
+        await until(lambda: not listener.connections)
 
     play(scene)
 
@@ -192,7 +188,7 @@ def test_a_slow_client_is_cut_off(play: Callable[..., None], request_: bytes) ->
             if request_:
                 writer.write(b"x")
             await asyncio.sleep(0.02)
-            assert time.monotonic() - began < WITHIN_S
+            assert time.monotonic() - began < PATIENCE_S
         assert ended.exception() is not None or ended.result() == b""
         assert time.monotonic() - began >= SHORT_S - 0.05
         writer.close()
@@ -204,11 +200,8 @@ def test_who_does_not_read_its_answer_is_cut_off(play: Callable[..., None]) -> N
     async def scene(listener: MetricsListener) -> None:
         with socket.create_connection(("127.0.0.1", listener.port)) as client:
             client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
-            async with asyncio.timeout(WITHIN_S):
-                while not listener.connections:
-                    await asyncio.sleep(0.01)
-                while listener.connections:
-                    await asyncio.sleep(0.01)
+            await until(lambda: listener.connections)
+            await until(lambda: not listener.connections)
 
     play(scene, SHORT_S, page=bytes(64 << 20))
 
@@ -219,16 +212,12 @@ def test_no_more_connections_than_are_allowed(play: Callable[..., None]) -> None
             await asyncio.open_connection("127.0.0.1", listener.port)
             for _ in range(MOST_CONNECTIONS)
         ]
-        async with asyncio.timeout(WITHIN_S):
-            while len(listener.connections) < MOST_CONNECTIONS:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(listener.connections) == MOST_CONNECTIONS)
         with suppress(ConnectionResetError):
             assert await said(listener, b"") == b""
         assert len(listener.connections) == MOST_CONNECTIONS
         opened.pop()[1].close()
-        async with asyncio.timeout(WITHIN_S):
-            while len(listener.connections) == MOST_CONNECTIONS:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(listener.connections) < MOST_CONNECTIONS)
         assert status(await said(listener, b"GET /metrics HTTP/1.1\r\n\r\n")) == 200
         for _, writer in opened:
             writer.close()
@@ -240,12 +229,10 @@ def test_closing_ends_it_all(play: Callable[..., None]) -> None:
     async def scene(listener: MetricsListener) -> None:
         port = listener.port
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        async with asyncio.timeout(WITHIN_S):
-            while not listener.connections:
-                await asyncio.sleep(0.01)
+        await until(lambda: listener.connections)
         listener.close()
         with suppress(ConnectionResetError):
-            assert await asyncio.wait_for(reader.read(), WITHIN_S) == b""
+            assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", port)
         writer.close()
@@ -256,38 +243,33 @@ def test_closing_ends_it_all(play: Callable[..., None]) -> None:
 # --- as a part of a broker -----------------------------------------------------------------------
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def test_a_broker_serves_it_where_it_is_told_to() -> None:
     """RE-14: at the first listener's host, for as long as the broker runs."""
-    port = _free_port()
+    port = free_port()
     with Broker(config={"barnabas.metrics.port": str(port)}):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=WITHIN_S) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S
+        ) as answer:
             assert answer.status == 200
             assert (
                 b"\nkafka_controller_kafkacontroller_activecontrollercount 1.0\n" in answer.read()
             )
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
         connection.request("DELETE", "/metrics")
         assert connection.getresponse().status == 405
         connection.close()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S)
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
 
 
 def test_a_broker_that_has_stopped_serves_it_no_more() -> None:
     """Be the loop another's, too."""
-    port = _free_port()
+    port = free_port()
     with Cluster(1, config={"barnabas.metrics.port": str(port)}) as cluster:
-        socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S).close()
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
         cluster.stop_broker(1)
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S)
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("config", [{}, {"barnabas.metrics.port": "0"}])

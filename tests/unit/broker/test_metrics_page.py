@@ -21,9 +21,10 @@ from barnabas.errors import InvalidUpdateVersion
 from barnabas.types import TopicPartition
 from tests.raw_client import PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
-from tests.unit.broker.following import NAME, led, run, running, topic, until
+from tests.unit.broker.following import NAME, led, run, running, topic
 from tests.unit.broker.handlers.test_fetch import topic_id_of
 from tests.unit.broker.replicated import Follower, Shared, fill, inside, replicas_of
+from tests.waiting import until, wait_until
 
 REPLICAS = "kafka_server_replicamanager_"
 CONTROLLER = "kafka_controller_kafkacontroller_"
@@ -139,10 +140,8 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         inside(broker, lambda: replicas.directory_failed(directories[1], failed))
         lost = len(replicas.offline)
         assert 0 < lost < 6
-        ends_at = time.monotonic() + PATIENCE_S
-        while told_alone(broker)[f"{CONTROLLER}offlinepartitionscount"] != lost:
-            assert time.monotonic() < ends_at
-            time.sleep(0.02)
+        offline = f"{CONTROLLER}offlinepartitionscount"
+        wait_until(lambda: told_alone(broker)[offline] == lost)
         now = told_alone(broker)
         assert now[f"{REPLICAS}offlinereplicacount"] == lost
         assert now[f"{REPLICAS}partitioncount"] == 6

@@ -22,20 +22,9 @@ from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import topic_id_of
 from tests.unit.broker.replicated import EPOCHS, Follower, Shared, fill, inside, replicas_of
 
 News = list[tuple[str, str, int]]
-
-
-@pytest.fixture
-def shared(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> Shared:
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:200]
-    create(client, name)
-    found = Shared(node, name, topic_id_of(client, name))
-    found.told()
-    return found
 
 
 @pytest.fixture
@@ -61,117 +50,119 @@ def _kinds(news: News) -> list[str | int]:
     return [leader if kind == "follows" else kind for kind, _, leader in news]
 
 
-def test_whom_a_replica_follows_is_told(shared: Shared, news: News) -> None:
-    shared.told(leader=1)
-    shared.told(leader=1, isr=(1,), is_new_epoch=False)  # the same leader, in the same epoch
-    assert shared.replica.partition.isr == (1,)
-    shared.told(leader=1)
-    shared.told(leader=-1)
-    shared.told(leader=-1)
-    shared.told(leader=2)
-    shared.told(leader=0)
-    shared.told(leader=0)
+def test_whom_a_replica_follows_is_told(replicated: Shared, news: News) -> None:
+    replicated.told(leader=1)
+    replicated.told(leader=1, isr=(1,), is_new_epoch=False)  # the same leader, in the same epoch
+    assert replicated.replica.partition.isr == (1,)
+    replicated.told(leader=1)
+    replicated.told(leader=-1)
+    replicated.told(leader=-1)
+    replicated.told(leader=2)
+    replicated.told(leader=0)
+    replicated.told(leader=0)
     assert _kinds(news) == [1, 1, "stopped", 2, "stopped"]
 
 
-def test_who_is_hosted_no_longer_follows_nobody(node: Broker, shared: Shared, news: News) -> None:
-    stop = StopReplica(0, 1, (shared.name,), delete=True)
-    shared.told(leader=1)
+def test_who_is_hosted_no_longer_follows_nobody(
+    node: Broker, replicated: Shared, news: News
+) -> None:
+    stop = StopReplica(0, 1, (replicated.name,), delete=True)
+    replicated.told(leader=1)
     inside(node, lambda: replicas_of(node).apply_stop_replica(stop))
     assert _kinds(news) == [1, "stopped"]
     with pytest.raises(UnknownTopicOrPartition):
-        replicas_of(node).hosted(shared.name)
+        replicas_of(node).hosted(replicated.name)
 
 
-def test_a_leader_that_stops_followed_nobody(node: Broker, shared: Shared, news: News) -> None:
-    stop = StopReplica(0, 1, (shared.name,), delete=True)
+def test_a_leader_that_stops_followed_nobody(node: Broker, replicated: Shared, news: News) -> None:
+    stop = StopReplica(0, 1, (replicated.name,), delete=True)
     inside(node, lambda: replicas_of(node).apply_stop_replica(stop))
     assert news == []
 
 
 def test_another_isr_in_the_same_epoch_keeps_what_is_known_of_followers(
-    node: Broker, client: RawClient, shared: Shared
+    node: Broker, client: RawClient, replicated: Shared
 ) -> None:
     """RE-5: the failure of a broker lets the high watermark rise, though nobody fetches."""
-    shared.replicas = (0, 1, 2)
-    shared.told(isr=(0, 1, 2))
-    fill(client, shared.name.topic, batch(b"a"))
+    replicated.replicas = (0, 1, 2)
+    replicated.told(isr=(0, 1, 2))
+    fill(client, replicated.name.topic, batch(b"a"))
     with RawClient(node.bootstrap_servers) as raw:
-        Follower(raw, shared, 1).fetch(1)
-    assert shared.replica.high_watermark == 0
-    shared.told(isr=(0, 1), is_new_epoch=False)
-    assert shared.replica.high_watermark == 0  # as far as is known here, 2 may still come back
+        Follower(raw, replicated, 1).fetch(1)
+    assert replicated.replica.high_watermark == 0
+    replicated.told(isr=(0, 1), is_new_epoch=False)
+    assert replicated.replica.high_watermark == 0  # as far as is known here, 2 may still come back
     inside(node, lambda: setattr(replicas_of(node), "live", {0: 100, 1: 101}))
-    assert shared.replica.high_watermark == 1
-    assert shared.replica.partition.follower_end_offset(1) == 1
+    assert replicated.replica.high_watermark == 1
+    assert replicated.replica.partition.follower_end_offset(1) == 1
 
 
-def test_an_isr_that_is_older_than_what_is_known_changes_nothing(shared: Shared) -> None:
-    shared.told(isr=(0,), is_new_epoch=False)
-    shared.partition_epoch -= 2
-    shared.told(isr=(0, 1), is_new_epoch=False)
-    assert shared.replica.partition.isr == (0,)
+def test_an_isr_that_is_older_than_what_is_known_changes_nothing(replicated: Shared) -> None:
+    replicated.told(isr=(0,), is_new_epoch=False)
+    replicated.partition_epoch -= 2
+    replicated.told(isr=(0, 1), is_new_epoch=False)
+    assert replicated.replica.partition.isr == (0,)
 
 
 def test_re_8_who_does_not_keep_up_is_proposed_to_leave(
-    node: Broker, client: RawClient, shared: Shared
+    node: Broker, client: RawClient, replicated: Shared
 ) -> None:
-    fill(client, shared.name.topic, batch(b"a"))
+    fill(client, replicated.name.topic, batch(b"a"))
     now_ms = int(time.time() * 1000)
     inside(node, lambda: replicas_of(node).check_isr(now_ms + 29_000))
-    assert shared.proposed() == []
+    assert replicated.proposed() == []
     inside(node, lambda: replicas_of(node).check_isr(now_ms + 31_000))
     inside(node, lambda: replicas_of(node).check_isr(now_ms + 31_001))
-    assert shared.proposed() == [(0,)]
-    (proposal,) = shared.proposals
+    assert replicated.proposed() == [(0,)]
+    (proposal,) = replicated.proposals
     assert (proposal.leader_epoch, proposal.partition_epoch, proposal.topic_id) == (
-        shared.leader_epoch,
-        shared.partition_epoch,
-        shared.topic_id,
+        replicated.leader_epoch,
+        replicated.partition_epoch,
+        replicated.topic_id,
     )
-    assert shared.replica.high_watermark == 0
-    shared.agree()
-    assert shared.replica.partition.isr == (0,)
-    assert shared.replica.high_watermark == 1
+    assert replicated.replica.high_watermark == 0
+    replicated.agree()
+    assert replicated.replica.partition.isr == (0,)
+    assert replicated.replica.high_watermark == 1
 
 
 def test_a_refused_proposal_waits_for_the_controller(
-    node: Broker, client: RawClient, shared: Shared
+    node: Broker, client: RawClient, replicated: Shared
 ) -> None:
-    fill(client, shared.name.topic, batch(b"a"))
+    fill(client, replicated.name.topic, batch(b"a"))
     later_ms = int(time.time() * 1000) + 31_000
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     refused = IsrAnswer(InvalidUpdateVersion.code)
-    inside(node, lambda: replicas_of(node).isr_answered(shared.proposals[0], refused))
+    inside(node, lambda: replicas_of(node).isr_answered(replicated.proposals[0], refused))
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
-    assert len(shared.proposals) == 1
-    shared.told(isr=(0, 1), is_new_epoch=False)
+    assert len(replicated.proposals) == 1
+    replicated.told(isr=(0, 1), is_new_epoch=False)
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
-    assert shared.proposed() == [(0,), (0,)]
+    assert replicated.proposed() == [(0,), (0,)]
 
 
 def test_what_is_not_led_here_any_more_is_not_looked_at(
-    node: Broker, client: RawClient, shared: Shared
+    node: Broker, client: RawClient, replicated: Shared
 ) -> None:
-    fill(client, shared.name.topic, batch(b"a"))
+    fill(client, replicated.name.topic, batch(b"a"))
     later_ms = int(time.time() * 1000) + 31_000
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
-    (proposal,) = shared.proposals
-    shared.told(leader=1)
+    (proposal,) = replicated.proposals
+    replicated.told(leader=1)
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
-    assert len(shared.proposals) == 1
+    assert len(replicated.proposals) == 1
     answer = IsrAnswer(0, 0, proposal.leader_epoch, (0,), proposal.partition_epoch + 1)
     inside(node, lambda: replicas_of(node).isr_answered(proposal, answer))
-    assert shared.replica.partition.isr == (0, 1)
+    assert replicated.replica.partition.isr == (0, 1)
 
 
-def test_the_registration_is_known_to_every_partition(node: Broker, shared: Shared) -> None:
+def test_the_registration_is_known_to_every_partition(node: Broker, replicated: Shared) -> None:
     replicas = replicas_of(node)
 
     def register() -> tuple[int, dict[int, int]]:
         replicas.broker_epoch = 7
         replicas.live = {0: 7}
-        partition = shared.replica.partition
+        partition = replicated.replica.partition
         return partition.broker_epoch, dict(partition.live)
 
     assert inside(node, register) == (7, {0: 7})
@@ -274,4 +265,40 @@ def test_st_10_another_topic_s_log_does_not_hold_up_a_deletion(directories: list
     assert disks.host(FIRST) == 0
     assert disks.stop(FIRST) == [0]
     assert not (home / "t-0").exists(), "its own topic may delete it"
+    disks.store.close()
+
+
+def test_st_10_beside_another_topic_s_log_its_own_may_lie_where_nobody_has_read(
+    directories: list[Path],
+) -> None:
+    """What answers for one directory does not answer for the other."""
+    before = OnDisks(directories)
+    before.host(FIRST)
+    home = before.store.directory_of(FIRST)
+    before.store.close()
+    (away,) = set(directories) - {home}
+    shutil.rmtree(away)
+    away.write_bytes(b"not a directory")
+    disks = OnDisks(directories)
+    assert disks.store.failed_directories == (away,)
+    assert disks.host(FIRST, topic_id=b"\2" * 16, is_new=False) == KafkaStorageError.code
+    assert disks.stop(FIRST) == [KafkaStorageError.code]
+    assert disks.stop(FIRST, delete=False) == [0]
+    assert (home / "t-0").is_dir()
+    disks.store.close()
+
+
+def test_zk_4_a_namesake_is_not_served_from_the_log_of_a_deleted_topic(
+    directories: list[Path],
+) -> None:
+    """Whoever missed the deletion hosts the old one still, when the new one begins."""
+    disks = OnDisks(directories)
+    disks.host(FIRST, SECOND)
+    for _ in range(2):
+        assert disks.host(FIRST, topic_id=b"\2" * 16) == KafkaStorageError.code
+        with pytest.raises(KafkaStorageError):
+            disks.replicas.leader_of(FIRST)
+    assert (disks.store.directory_of(FIRST) / "t-0").is_dir()
+    assert disks.host(SECOND) == 0
+    assert disks.replicas.leader_of(SECOND)
     disks.store.close()

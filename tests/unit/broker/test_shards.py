@@ -25,9 +25,23 @@ from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.config import BrokerConfig
-from barnabas.coordinator.decision import NOTHING, Decision, Markers, Reply, StateRecord
+from barnabas.coordinator.decision import (
+    NOTHING,
+    Decision,
+    Markers,
+    Reply,
+    StateRecord,
+    TransactionalBatch,
+)
 from barnabas.coordinator.placing import partition_of
-from barnabas.coordinator.records import OffsetCommitKey, OffsetCommitValue, decode_group_record
+from barnabas.coordinator.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_group_record,
+    encode_record,
+)
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -36,11 +50,13 @@ from barnabas.errors import (
 )
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorResponse
+from barnabas.records.batch import iterate_batches
 from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from tests.waiting import until
 
 PARTITIONS = 2
 TOPIC_ID = bytes(15) + b"\x09"
@@ -62,6 +78,10 @@ class Tally:
         waiting = [ticket, *self._waiting.pop(name, [])]
         return Decision((record(name, number),), tuple(Reply(t, told(number)) for t in waiting))
 
+    def forget(self, ticket: int) -> Decision:
+        tombstones = tuple(record(name, 0)._replace(value=None) for name in self.numbers)
+        return Decision(tombstones, (Reply(ticket, told(len(tombstones))),))
+
     def get(self, ticket: int, name: str) -> Decision:
         if name in self.numbers:
             return Decision(replies=(Reply(ticket, told(self.numbers[name])),))
@@ -70,6 +90,9 @@ class Tally:
 
     def apply(self, record: StateRecord, offset: int, producer_id: int = -1) -> None:
         assert isinstance(record.key, OffsetCommitKey)
+        if record.value is None:
+            del self.numbers[record.key.group]
+            return
         assert isinstance(record.value, OffsetCommitValue)
         self.numbers[record.key.group] = record.value.offset
 
@@ -130,8 +153,11 @@ class Node:
     def send_markers(self, shard: Shard[Tally], markers: Markers) -> None:
         self.markers.append(markers)
 
-    def lead(self, partition: int, epoch: int, leader: int = 0) -> None:
-        image = PartitionImage(leader, epoch, (leader,), (leader,), epoch, 1)
+    def lead(
+        self, partition: int, epoch: int, leader: int = 0, others: tuple[int, ...] = ()
+    ) -> None:
+        """`others` have a replica that is not in sync."""
+        image = PartitionImage(leader, epoch, (leader,), (leader, *others), epoch, 1)
         name = TopicPartition(GROUP_TOPIC, partition)
         state = PartitionState(name, TOPIC_ID, image, {}, is_new=False)
         self.replicas.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
@@ -158,12 +184,6 @@ async def started(directory: Path, settings: dict[str, str] | None = None) -> As
     finally:
         node.shards.close()
         node.store.close()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():
-            await asyncio.sleep(0.005)
 
 
 def run(test: Callable[[Path], Awaitable[None]], directory: Path) -> None:
@@ -279,11 +299,7 @@ def test_a_refused_append_has_changed_nothing(tmp_path: Path) -> None:
             shard.replica.partition.min_insync_replicas = 1
             await node.answer(node.put(NAME, 1))
             end_offset = shard.replica.log.log_end_offset
-            image = PartitionImage(0, 2, (0,), (0, 5), 2, 1)
-            state = PartitionState(
-                TopicPartition(GROUP_TOPIC, 0), TOPIC_ID, image, {}, is_new=False
-            )
-            node.replicas.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
+            node.lead(0, 2, others=(5,))
             await until(lambda: not node.shards.is_loading)
             shard = node.shards.shard_of(NAME)
             shard.replica.partition.min_insync_replicas = 2
@@ -294,6 +310,30 @@ def test_a_refused_append_has_changed_nothing(tmp_path: Path) -> None:
             assert shard.machine.numbers == {NAME: 1}
             assert shard.replica.log.log_end_offset == end_offset
             parked.cancel()
+
+    run(test, tmp_path)
+
+
+def test_what_nobody_waits_to_see_forgotten_is_not_refused_below_the_minimum_gc_3(
+    tmp_path: Path,
+) -> None:
+    """As in Kafka, which writes the tombstones of offsets with acks=0: those of a topic that is
+    deleted are not written a second time."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            await node.answer(node.put(NAME, 1))
+            node.lead(0, 2, others=(5,))
+            await until(lambda: not node.shards.is_loading)
+            shard = node.shards.shard_of(NAME)
+            shard.replica.partition.min_insync_replicas = 2
+            shard.carry_out(Decision((record("other", 1),)))
+            assert shard.machine.numbers == {NAME: 1}
+            shard.carry_out(Decision((record(NAME, 1)._replace(value=None),)))
+            assert shard.machine.numbers == {}
+            node.replicas.write_staged()
+            assert shard.replica.log.log_end_offset == 2
 
     run(test, tmp_path)
 
@@ -325,6 +365,36 @@ def test_a_corrupt_record_refuses_its_shard_alone_gc_3(
     assert "barnabas dump --verify" in line
 
 
+def test_a_record_that_the_machine_breaks_on_holds_up_no_other_partition(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """GC-3: a mistake of ours refuses one partition, as what is corrupt does."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            for partition in range(PARTITIONS):
+                node.lead(partition, 1)
+                key = GroupMetadataKey(group="g")  # of which a tally knows nothing
+                value = GroupMetadataValue(protocol_type="", generation=1, members=[])
+                odd = record("x", 1) if partition else StateRecord(key, value)
+                builder = BatchBuilder()
+                builder.append(0, *encode_record(*odd))
+                replica = node.replicas.leader_of((GROUP_TOPIC, partition))
+                replica.append_own(memoryview(bytearray(builder.build())), node.clock.now_ms())
+            node.replicas.write_staged()
+        async with started(directory) as node:
+            node.lead(0, 2)
+            node.lead(1, 2)
+            await until(lambda: not node.shards.is_loading)
+            assert node.shards.shard_at(0) is None
+            assert node.shards.shard_at(1) is not None
+
+    with caplog.at_level(logging.ERROR):
+        run(test, tmp_path)
+    (line,) = caplog.records
+    assert line.exc_info, "where it broke is told"
+
+
 def test_records_of_a_newer_kafka_are_skipped(tmp_path: Path) -> None:
     async def test(directory: Path) -> None:
         async with started(directory) as node:
@@ -338,6 +408,46 @@ def test_records_of_a_newer_kafka_are_skipped(tmp_path: Path) -> None:
             node.lead(0, 2)
             await until(lambda: not node.shards.is_loading)
             assert node.shards.shard_of(NAME).machine.numbers == {NAME: 5}
+
+    run(test, tmp_path)
+
+
+def test_more_is_forgotten_at_once_than_one_batch_takes(tmp_path: Path) -> None:
+    """GC-3: else a group with very many offsets could never be deleted."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            shard = node.shards.shard_of(NAME)
+            for first in range(0, 12_000, 1000):
+                names = (f"{number:0100}" for number in range(first, first + 1000))
+                shard.carry_out(Decision(tuple(record(name, 1) for name in names)))
+            asked = shard.ask(lambda machine, ticket, _: machine.forget(ticket), failed)
+            assert (await node.answer(asked)).node_id == 12_000
+            assert shard.machine.numbers == {}
+
+    run(test, tmp_path)
+
+
+def test_a_transactions_batch_has_the_sequence_that_kafka_gives_it(tmp_path: Path) -> None:
+    """GC-3: 0, always. Kafka's cleaner gives a log up at a producer's batch without a sequence."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            shard = node.shards.shard_of(NAME)
+            for number in range(2):
+                batch = TransactionalBatch("tx", 7, 3)
+                shard.carry_out(Decision((record(NAME, number),), batch=batch))
+            node.replicas.write_staged()
+            log = shard.replica.log
+            (part,) = log.read(0, 1 << 20, log.log_end_offset)
+            headers = [header for _, header in iterate_batches(part.read())]
+            part.release()
+            assert [
+                (each.producer_id, each.producer_epoch, each.base_sequence, each.is_transactional)
+                for each in headers
+            ] == 2 * [(7, 3, 0, True)]
 
     run(test, tmp_path)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import NAME, Site, led, level, pair, run, topic, until
+from tests.unit.broker.following import NAME, Site, led, level, pair, run, topic
+from tests.waiting import until
 
 RATE = 400_000
 SMALL = {"replica.fetch.max.bytes": "50000", "replica.fetch.wait.max.ms": "50"}

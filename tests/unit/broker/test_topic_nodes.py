@@ -12,9 +12,9 @@ from barnabas.clock import SystemRandom
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.layout import StateNode, TopicNode
-from barnabas.cluster.loading import load_topics
 from barnabas.cluster.store import BadVersion, Create, Delete, Set
 from barnabas.types import TopicPartition
+from tests.unit.cluster.whole_tree import load_topics
 
 ID = b"\1" * 16
 
@@ -104,6 +104,33 @@ def test_only_the_controller_of_this_epoch_gives_an_id() -> None:
         assert topic.topic_id != bytes(16)
         assert nodes.versions == {"old": 1}
         assert (await load_topics(store))["old"].topic_id == topic.topic_id
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_however_many_topics_get_an_id_no_commit_is_too_large_for_zookeeper() -> None:
+    """KIP-516: jute.maxbuffer, which is a mebibyte unless somebody has raised it."""
+
+    async def scenario() -> None:
+        store = await _store()
+        replicas = ",".join(f'"{number}":[1,2,3]' for number in range(40))
+        old = b'{"version":1,"partitions":{%s}}' % replicas.encode()
+        names = [f"{'old' * 30}{number}" for number in range(3000)]
+        for name in names:
+            await store.commit([Create(layout.topic_path(name), old)])
+        zxid = store._tree.zxid
+        nodes = _nodes(store, [])
+        topics = await nodes.unknown(("t",))
+        assert {topic.topic_id for topic in topics.values()}.isdisjoint({None, bytes(16)})
+        assert set(nodes.versions.values()) == {1}
+        written = sum(
+            len(node.data or b"") + len(path)
+            for path, node in store._tree.nodes.items()
+            if path.startswith("/brokers/topics/old")
+        )
+        assert store._tree.zxid - zxid >= written / 500_000
+        assert (await load_topics(store))[names[-1]].topic_id == topics[names[-1]].topic_id
         await store.close()
 
     asyncio.run(scenario())

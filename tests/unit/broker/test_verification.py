@@ -29,13 +29,8 @@ from barnabas.protocol.messages.list_offsets import (
 )
 from tests.raw_client import RawClient
 from tests.unit.broker.conftest import create
-from tests.unit.broker.transactional import (
-    TransactionalProducer,
-    running,
-    talk,
-    wait_until,
-    write_marker,
-)
+from tests.unit.broker.transactional import TransactionalProducer, running, talk, write_marker
+from tests.waiting import wait_until
 
 
 def ends_of(client: RawClient, topic: str, partition: int = 0) -> tuple[int, int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from barnabas.broker.server import Server
+from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.errors import CoordinatorLoadInProgress
 from barnabas.protocol.api import (
@@ -43,7 +43,8 @@ from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.raw_client import PATIENCE_S, RawClient, batch, once_found, once_loaded
+from tests.raw_client import RawClient, batch, once_found, once_loaded
+from tests.waiting import wait_until
 
 TRANSACTION = 1  # a coordinator's kind
 
@@ -187,26 +188,19 @@ def write_marker(
     return int(result.topics[0].partitions[0].error_code)
 
 
-def wait_until(is_so: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
-    """Return when it is so; it fails the test that it is not in time."""
-    end = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < end, f"not so after {within_s} s"
-        time.sleep(0.02)
-
-
 # --- a broker on this loop ----------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def running(directory: Path) -> AsyncIterator[Server]:
-    """A broker on this loop, so that a test can reach into it."""
+async def running(directory: Path, store: MetadataStore | None = None) -> AsyncIterator[Server]:
+    """A broker on this loop, so that a test can reach into it; its own store, unless given one."""
     settings = {
         "log.dirs": str(directory),
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "transaction.state.log.num.partitions": "1",
+        "offsets.topic.num.partitions": "1",
     }
-    server = Server(BrokerConfig(settings))
+    server = Server(BrokerConfig(settings), store=store)
     await server.start()
     try:
         yield server

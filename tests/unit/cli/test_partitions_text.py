@@ -23,9 +23,12 @@ WELL = [
 CHANGE = Change(1_795_224_580_123, ROW.name, "leader broker 3 -> broker 1")
 
 
-def shown(rows: list[PartitionRow], changes: list[Change], height: int) -> list[str]:
+def shown(
+    rows: list[PartitionRow], changes: list[Change], height: int, silent_since_ms: int | None = None
+) -> list[str]:
     file = StringIO()
-    Console(file=file, width=120, highlight=False).print(screen(rows, changes, height))
+    all_of_it = screen(rows, changes, height, silent_since_ms)
+    Console(file=file, width=120, highlight=False).print(all_of_it)
     return [" ".join(line.split()) for line in file.getvalue().splitlines()]
 
 
@@ -91,3 +94,11 @@ def test_where_there_is_no_room_what_is_not_well_is_shown() -> None:
 
 def test_nothing_is_shown_as_nothing() -> None:
     assert shown([], [], 24)[-1] == "no partitions"
+
+
+def test_a_table_that_is_old_says_so_above_everything() -> None:
+    """UX-4: the last look shows leaders that may be dead."""
+    lines = shown(WELL, [CHANGE] * 20, 24, CHANGE.at_ms)
+    assert lines[0] == "no broker has answered since 01:29:40: it was like this then"
+    assert lines[1].startswith("partition leader ")
+    assert len(lines) <= 24

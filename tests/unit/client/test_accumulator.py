@@ -198,12 +198,27 @@ def test_a_sequence_that_nobody_knows_needs_another_producer_id() -> None:
     assert accumulator.expire(1_000) == [batch]
     assert isinstance(batch.error, DeliveryTimedOut)
     assert "t-0" in str(batch.error)
+    assert "sent 1 times, no answer came to the last one (gone)" in str(batch.error)
     assert accumulator.needs_producer_id
     accumulator.identify(10, 0)
     younger = take(accumulator, 1_000)
     assert younger.base_sequence == 0
     ((_, header),) = iterate_batches(younger.encode())
     assert header.producer_id == 10
+
+
+@pytest.mark.parametrize(
+    ("has_id", "reason"),
+    [(True, "never sent (no leader, no broker)"), (False, "never sent (no producer id yet)")],
+)
+def test_why_a_batch_was_never_sent_is_told(has_id: bool, reason: str) -> None:
+    config = ProducerConfig()._replace(delivery_timeout_ms=1_000)
+    accumulator = Accumulator(config)
+    if has_id:
+        accumulator.identify(9, 0)
+    batch = append(accumulator)
+    accumulator.expire(1_000)
+    assert reason in str(batch.error)
 
 
 def test_what_is_older_than_an_acknowledged_batch_is_stored() -> None:

@@ -14,10 +14,11 @@ from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.importing import ImportSummary, import_tree
 from barnabas.cluster.layout import ProducerIdBlock
-from barnabas.cluster.loading import load_topics, no_log
+from barnabas.cluster.loading import no_log
 from barnabas.cluster.store import Create, MetadataStore
 from barnabas.errors import ConfigError, CorruptData
 from barnabas.types import TopicPartition
+from tests.unit.cluster.whole_tree import load_topics
 
 TREES = (
     "single-running.json",

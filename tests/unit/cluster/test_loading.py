@@ -8,8 +8,9 @@ from pathlib import Path
 
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import PartitionImage
-from barnabas.cluster.loading import load_brokers, load_configs_of, load_topics
+from barnabas.cluster.loading import load_brokers, load_configs_of
 from barnabas.cluster.store import Create
+from tests.unit.cluster.whole_tree import load_topics
 
 
 async def _imported(shared: Path, name: str) -> EmbeddedStore:
@@ -50,7 +51,7 @@ def test_topics_brokers_and_configs(shared: Path) -> None:
 def test_a_partition_without_its_state_node_was_never_led(shared: Path) -> None:
     async def scenario() -> None:
         store = await _imported(shared, "single-running.json")
-        topic = (await load_topics(store, names=["__consumer_offsets"]))["__consumer_offsets"]
+        topic = (await load_topics(store))["__consumer_offsets"]
         assert topic.partitions[49] == PartitionImage.never_led([0])
         assert topic.partitions[0].leader == 0
 
@@ -62,7 +63,6 @@ def test_what_is_not_there(shared: Path) -> None:
         store = EmbeddedStore()
         assert await load_topics(store) == {}
         assert await load_brokers(store) == {}
-        assert await load_topics(store, names=["none"]) == {}
         assert await load_configs_of(store, ["none"]) == {"none": {}}
 
     asyncio.run(scenario())

@@ -107,7 +107,8 @@ def test_ephemeral_nodes_belong_to_their_session() -> None:
     tree = _tree(Create("/a"), Create("/e", b"x", ephemeral=True))
     node = tree.read("/e")
     assert node is not None and node.owner == SESSION
-    assert tree.ephemeral_paths() == ["/e"]
+    assert tree.ephemeral_paths() == tree.ephemeral_paths(SESSION) == ["/e"]
+    assert tree.ephemeral_paths(SESSION + 1) == []
 
 
 def test_a_commit_touches_the_parent_whose_children_change() -> None:

@@ -80,6 +80,7 @@ def test_who_has_ended_well_leads_at_once() -> None:
         ({}, Settings(min_insync_replicas=1)),
         ({"min_insync_replicas": "1"}, TWO),
         ({"unclean_leader_election_enable": "true"}, TWO),
+        ({"min_insync_replicas": "by hand"}, Settings(min_insync_replicas=1)),
     ],
 )
 def test_where_one_replica_is_enough_it_leads_as_in_kafka(

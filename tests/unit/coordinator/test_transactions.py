@@ -100,6 +100,18 @@ def test_a_late_repetition_does_not_touch_the_transaction_begun_since(
     assert driver.status == "Ongoing"
 
 
+def test_a_late_repetition_does_not_take_away_what_came_of_a_transaction(
+    driver: Driver, owner: tuple[int, int]
+) -> None:
+    """PR-7: whoever has not heard that it is committed would be told that there is none."""
+    driver.init(owner=owner)
+    driver.add((FIRST_ID, 1), 0)
+    driver.end((FIRST_ID, 1), True)
+    driver.write_markers()
+    assert driver.init(owner=owner).error_code == ProducerFenced.code
+    assert driver.end((FIRST_ID, 1), True) == 0
+
+
 def test_another_producer_ends_what_may_be_asked_again(
     driver: Driver, owner: tuple[int, int]
 ) -> None:

@@ -233,6 +233,9 @@ def test_a_closed_session_listens_no_more_and_wakes_who_waits() -> None:
     assert session.is_closed
     assert (log.watchers, waiting.heard) == ([], [None])
     sessions.close(session.session_id)  # once more does nothing
+    for partition in session.partitions.values():
+        partition.watch(log)  # by a request that was parked at the end, and looks once more
+    assert log.watchers == [], "nobody would ever take them away"
 
 
 # --- who gets a slot -----------------------------------------------------------------------------

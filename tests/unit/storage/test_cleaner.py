@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import LogConfig
-from barnabas.storage.cleaner import dirtiest, examine
+from barnabas.storage.cleaner import Checkpoints, dirtiest, examine
 from barnabas.storage.log import Log
-from tests.unit.storage.disk import T0, append, batch, make_transactional, open_at
+from tests.unit.storage.disk import T0, QuickFiles, append, batch, make_transactional, open_at
 
 HOUR_MS = 3_600_000
 
@@ -109,3 +109,21 @@ def test_the_dirtiest_log_comes_first_st_7(tmp_path: Path) -> None:
     assert dirtiest(found[:1]) is found[0]
     dirty.first_dirty_offset = clean.first_dirty_offset = 40
     assert dirtiest([examine(log, 40, T0) for log in (clean, dirty)]) is None
+
+
+def test_a_log_that_was_cut_before_anybody_asked_is_looked_through_again_st_7(
+    tmp_path: Path,
+) -> None:
+    """What is there now below the checkpointed offset no pass has seen."""
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    log = compacted(directory)
+    fill(log, 4)
+    checkpoints = Checkpoints(QuickFiles())
+    checkpoints.write(tmp_path, {log.topic_partition: 40})
+    log.truncate(10)
+    fill(log, 5)
+    checkpoints.recall(log, tmp_path)
+    found = examine(log, log.log_end_offset, T0)
+    assert found.is_due
+    assert found.first_dirty_offset <= 10

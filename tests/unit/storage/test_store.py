@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from barnabas.config import LogConfig
-from barnabas.errors import ConfigError
+from barnabas.errors import ConfigError, CorruptData
 from barnabas.records.record import iterate_records
 from barnabas.storage.files import Lock, OsFiles
 from barnabas.storage.store import LogStore
@@ -381,3 +382,24 @@ def test_a_log_that_goes_back_below_its_start_keeps_what_is_written_there(
     assert (again.logs[T0].log_start_offset, again.logs[T0].log_end_offset) == (8, 10)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 8\n"
     again.close()
+
+
+def test_st_8_a_damaged_index_keeps_no_other_log_from_its_clean_stop(tmp_path: Path) -> None:
+    """Its directory is looked through at the next start, which makes the index anew."""
+    directories = (tmp_path / "a", tmp_path / "b")
+    store = open_store(*directories)
+    for name in (T0, T1):
+        append(store.create(name, TOPIC_ID, LogConfig()), batch(2))
+    store.close()
+    store = open_store(*directories)
+    append(store.logs[T1], batch(2))
+    damaged, sound = (store.directory_of(name) for name in (T0, T1))
+    os.truncate(damaged / "t-0" / f"{0:020}.timeindex", 0)
+    with pytest.raises(CorruptData):
+        store.close()
+    assert not (damaged / ".kafka_cleanshutdown").exists()
+    assert (sound / ".kafka_cleanshutdown").exists()
+    assert (sound / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 1 4\n"
+    store = open_store(*directories)
+    assert [store.logs[name].log_end_offset for name in (T0, T1)] == [2, 4]
+    store.close()

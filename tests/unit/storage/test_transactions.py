@@ -16,6 +16,7 @@ from barnabas.errors import (
     TransactionCoordinatorFenced,
 )
 from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
+from barnabas.records.record import BatchBuilder
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.storage.placed import AppendResult
@@ -244,3 +245,77 @@ def test_a_cut_marker_opens_its_transaction_again(tmp_path: Path) -> None:
     log = open_at(tmp_path, start=CRASHED)
     assert (log.log_end_offset, log.last_stable_offset(1)) == (1, 0)
     assert log.aborted_transactions(0, 1) == []
+
+
+def _commit_offsets(log: Log, producer_id: int) -> None:
+    """As a coordinator of groups may do it in a producer's transaction: without a sequence."""
+    builder = BatchBuilder(0, producer_id, 0, is_transactional=True)
+    builder.append(T0, b"group", b"offset")
+    log.append_own(memoryview(bytearray(builder.build())), 0, T0)
+    log.write_staged()
+
+
+def _outlook(log: Log) -> tuple[int, list[AbortedTransaction]]:
+    end = log.log_end_offset
+    return log.last_stable_offset(end), log.aborted_transactions(0, end)
+
+
+@pytest.mark.parametrize("start", [CLEAN, CRASHED])
+def test_gc_3_offsets_in_a_transaction_outlive_a_restart(tmp_path: Path, start: Start) -> None:
+    """Else the cleaner would take what was aborted for the newest of its key, and what was
+    committed before it would be gone."""
+    log = open_at(tmp_path)
+    _commit_offsets(log, 1)
+    Producers(log).end(1, ABORT)
+    _commit_offsets(log, 2)
+    assert _outlook(log) == (2, [(1, 0)])
+    if start is CLEAN:
+        log.close()
+    else:
+        log.release()
+    assert _outlook(open_at(tmp_path, start=start)) == (2, [(1, 0)])
+
+
+def test_offsets_in_a_transaction_are_known_when_the_log_is_cut_behind_them(
+    tmp_path: Path,
+) -> None:
+    log = open_at(tmp_path)
+    _commit_offsets(log, 1)
+    append(log, batch(1))
+    log.truncate(1)
+    assert _outlook(log) == (0, [])
+    Producers(log).end(1, ABORT)
+    assert _outlook(log) == (2, [(1, 0)])
+
+
+def test_st_8_a_damaged_snapshot_hides_no_open_transaction(tmp_path: Path) -> None:
+    """CO-6: after a clean stop, too, the log says what the only snapshot cannot."""
+    log = open_at(tmp_path)
+    Producers(log).send(1)
+    log.close()
+    (snapshot,) = tmp_path.glob("*.snapshot")
+    snapshot.write_bytes(snapshot.read_bytes()[:-1])
+    log = open_at(tmp_path)
+    assert log.last_stable_offset(1) == 0
+    with pytest.raises(InvalidTxnState):
+        append(log, batch(1, producer=(1, 0, 1)))
+
+
+def test_no_index_of_a_lost_past_outlives_its_segment(tmp_path: Path) -> None:
+    """ST-8: what a crash took from the index is not to come back with a segment of that name."""
+    log = open_at(tmp_path)
+    producers = Producers(log)
+    producers.send(1)
+    producers.end(1, ABORT)
+    size = log.size_bytes
+    log.close()
+    with (tmp_path / f"{0:020}.log").open("r+b") as file:
+        file.truncate(size - 1)
+    log = open_at(tmp_path, start=CRASHED)
+    log.start_at(0)
+    producers = Producers(log)
+    producers.send(1)
+    producers.end(1, COMMIT)
+    log.close()
+    log = open_at(tmp_path)
+    assert log.aborted_transactions(0, 2) == []

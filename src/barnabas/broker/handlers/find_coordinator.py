@@ -6,8 +6,6 @@ client asks for a coordinator, and the answer waits for it: the client's next st
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from barnabas.broker.authorization import Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
@@ -49,20 +47,25 @@ async def _make_and_answer(
     await node.control.until_told()
     if topic in node.image.topics:
         return _answer(context, request)
-    with suppress(KafkaError):  # the log has it; the client is told that there is no coordinator
+    try:
         await within(_CREATION_MS, node.internal_topics.make(topic, node.config))
+    except KafkaError as error:
+        return _answer(context, request, str(error))
     return _answer(context, request)
 
 
-def _answer(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def _answer(
+    context: Context, request: FindCoordinatorRequest, missing: str = ""
+) -> FindCoordinatorResponse:
+    """`missing`: why the internal topic is not there."""
     if context.version >= _BATCHED:
         return FindCoordinatorResponse(
             coordinators=[
-                _find(context, request.key_type, key)
+                _find(context, request.key_type, key, missing)
                 for key in dict.fromkeys(request.coordinator_keys)
             ]
         )
-    found = _find(context, request.key_type, request.key)
+    found = _find(context, request.key_type, request.key, missing)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or "NONE",  # as Kafka has it
@@ -72,17 +75,19 @@ def _answer(context: Context, request: FindCoordinatorRequest) -> FindCoordinato
     )
 
 
-def _find(context: Context, key_type: int, key: str) -> Coordinator:
+def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinator:
     error = _refusal(context, key_type, key)
     if error is None:
         topic = context.node.image.topics.get(_TOPICS[key_type])
         if topic is not None:
-            leader = topic.partitions[partition_of(key, len(topic.partitions))].leader
+            number = partition_of(key, len(topic.partitions))
+            leader = topic.partitions[number].leader
             broker = context.node.image.brokers.get(leader)
             if broker is not None:
                 host, port = context.address_of(broker)
                 return Coordinator(key=key, node_id=leader, host=host, port=port, error_message="")
-        error = CoordinatorNotAvailable("there is no coordinator at the moment; ask again")
+            missing = f"{topic.name}-{number} has no leader"
+        error = CoordinatorNotAvailable(f"{missing or 'no coordinator is known yet'}; ask again")
     return Coordinator(
         key=key, node_id=-1, port=-1, error_code=error.code, error_message=str(error)
     )

@@ -27,8 +27,7 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
     if request.transactional_id is not None:
         return _handle_transactional(context, request, request.transactional_id)
     if not context.allowed(CLUSTER_NAME):
-        error = ClusterAuthorizationFailed
-        return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
+        return _failed(ClusterAuthorizationFailed())
     producer_id = context.node.producer_ids.next()
     if producer_id is None:
         return _from_new_block(context)
@@ -36,11 +35,18 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
 
 
 async def _from_new_block(context: Context) -> InitProducerIdResponse:
-    return _made(await context.node.producer_ids.next_from_new_block())
+    try:
+        return _made(await context.node.producer_ids.next_from_new_block())
+    except KafkaError as error:
+        return _failed(error)
 
 
 def _made(producer_id: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def _failed(error: KafkaError) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
 
 
 # --- transactional -------------------------------------------------------------------------------
@@ -70,8 +76,8 @@ async def _ask_with_new_block(
 ) -> Message:
     from barnabas.coordinator.transaction_answers import init_failed
 
-    spare_id = await context.node.producer_ids.next_from_new_block()
     try:
+        spare_id = await context.node.producer_ids.next_from_new_block()
         outcome = _ask(context, request, name, spare_id)
     except KafkaError as error:
         return init_failed(error, context.version)

@@ -7,6 +7,7 @@ from barnabas.broker.cluster_action import (
     check_order,
     check_order_once_registered,
     configs_of,
+    gone_under,
 )
 from barnabas.broker.context import Context
 from barnabas.broker.metadata_wire import update_metadata_topics, update_metadata_value
@@ -33,10 +34,12 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
         return UpdateMetadataResponse(error_code=error.code)
     node = context.node
     configs = await configs_of(context, update_metadata_topics(request))
+    gone = await gone_under(context, request.controller_epoch)
     try:
         # From here to the end without a pause: the image is the one that the value changes.
         check_order(context, request.broker_epoch)
         node.control.carry_out(update_metadata_value(request, context.version, node.image, configs))
+        node.gone_topics.forget(gone)
     except KafkaError as error:
         return UpdateMetadataResponse(error_code=error.code)
     return UpdateMetadataResponse()

@@ -6,6 +6,7 @@ Sent by coordinators on other brokers, and by admin clients to abort what hangs 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.channel import Later, Outcome, Staged
@@ -25,6 +26,8 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.types import TopicPartition
+
+_Waiting = tuple[asyncio.Future[None], WritableTxnMarkerPartitionResult]
 
 
 def handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome:
@@ -75,31 +78,32 @@ class _Ended(Staged):
         return result
 
     def answer(self) -> WriteTxnMarkersResponse | Later:
-        waiting = []
+        node = self._context.node
+        waiting: list[_Waiting] = []
         for placed, result in self._placed:
             if placed.replica.log.is_failed:
                 result.error_code = KafkaStorageError.code
             elif placed.is_committed:
-                placed.tell(self._context.node)
+                placed.tell(node)
             else:
-                waiting.append((placed, result))
+                waiting.append((placed.when_committed(node), result))
         return self._wait(waiting) if waiting else self._response
 
-    async def _wait(
-        self, waiting: list[tuple[Placed, WritableTxnMarkerPartitionResult]]
-    ) -> WriteTxnMarkersResponse:
-        """The markers count when the whole ISR has them."""
-        node = self._context.node
-        timeout_s = node.config.int("request.timeout.ms") / 1000
-        deadline = asyncio.get_running_loop().time() + timeout_s
-        for placed, result in waiting:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    await placed.replica.wait_for(placed.end_offset)
-                placed.tell(node)
-            except TimeoutError:
-                result.error_code = RequestTimedOut.code
-            except KafkaError as error:
+    async def _wait(self, waiting: list[_Waiting]) -> WriteTxnMarkersResponse:
+        """The markers count when the whole ISR has them.
+
+        Those of many transactions may be together here. What counts is to be told before the sender
+        gives up on all of them, and one partition that is stuck would hold up the others for good.
+        """
+        timeout_s = self._context.node.config.int("request.timeout.ms") / 1000
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s / 2):
+                for future, _ in waiting:
+                    with suppress(KafkaError):
+                        await asyncio.shield(future)  # which tells, whether or not this waits
+        for future, result in waiting:
+            error = future.exception() if future.done() else RequestTimedOut()
+            if isinstance(error, KafkaError):
                 result.error_code = error.code
         return self._response
 

@@ -16,7 +16,7 @@ from barnabas.broker.machine import Machine
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from barnabas.simulation.whole.files import SimFiles
-from barnabas.simulation.whole.lives import Life
+from barnabas.simulation.whole.lives import CURRENT, Life, LifeOver, ProcessOver
 from barnabas.simulation.whole.loop import VirtualLoop
 from barnabas.simulation.whole.network import Network
 from barnabas.simulation.whole.seams import SeededRandom, VirtualClock
@@ -86,6 +86,7 @@ class SimBroker:
         self.clock = VirtualClock(self._loop)
         self._dice = SeededRandom(room.seed, self.host)
         self._outage = Random(f"{self.host} without power {room.seed}")
+        self._torn = Random(f"{self.host} torn {room.seed}")
         self._config = config
         self._is_started = False
         self._paused_until_us = 0
@@ -122,6 +123,8 @@ class SimBroker:
         try:
             server = self.server = life.run(self._server)
             await life.call(server.start())
+        except ProcessOver:
+            raise LifeOver(life.name) from None  # before there was anything to wait for
         except BaseException:
             life.kill()
             raise
@@ -146,6 +149,17 @@ class SimBroker:
         self.files.power_cut(self._outage)
         if self.life is not None:
             self.life.kill()
+
+    def strike(self, operations: int, befall: Callable[[], object]) -> None:
+        """Have it die in the middle of a turn, at so many changes of its disk from now on; if none
+        runs by then, the next one. `befall` is to `kill` it, or to cut its power."""
+
+        def fall() -> None:
+            assert CURRENT.get() is self.life, f"somebody else works on the files of {self.host}"
+            # What comes of it is the world's: what a dead process begins is lost.
+            self._loop.world.copy().run(befall)
+
+        self.files.strike(operations, self._torn, fall)
 
     def pause(self, for_ms: int) -> None:
         """SIGSTOP, and SIGCONT so much later; `resume` may come first, another pause prolong it."""

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
-from typing import Protocol
 
 from barnabas.client import Admin, NewTopic
 from barnabas.client.channel import Seams
 from barnabas.client.errors import Unreachable
 from barnabas.clock import Clock
 from barnabas.errors import KafkaError, TopicAlreadyExists
+from barnabas.simulation.whole.actor import Actor
 from barnabas.simulation.whole.copiers import Copier
 from barnabas.simulation.whole.history import History
 from barnabas.simulation.whole.members import Member
@@ -37,16 +38,6 @@ from barnabas.simulation.whole.writers import Writer
 
 _LOOK_EVERY_S = 0.05
 _LAST_WORDS_MS = 5_000
-
-
-class Actor(Protocol):
-    """One of the clients."""
-
-    name: str
-
-    async def run(self) -> None:
-        """Return when it is done, after all were asked to stop."""
-        ...
 
 
 class Clients:
@@ -149,10 +140,7 @@ class Clients:
 def _writing(around: Surroundings, random: Random) -> list[Actor]:
     """Those that write, and end first."""
     options = around.options
-
-    def fresh() -> Random:
-        return Random(random.getrandbits(64))
-
+    fresh = partial(_fresh, random)
     actors: list[Actor] = []
     for topic, count in (
         (SURE, options.sure_writers),
@@ -169,10 +157,7 @@ def _writing(around: Surroundings, random: Random) -> list[Actor]:
 
 def _reading(around: Surroundings, random: Random) -> list[Actor]:
     options = around.options
-
-    def fresh() -> Random:
-        return Random(random.getrandbits(64))
-
+    fresh = partial(_fresh, random)
     actors: list[Actor] = []
     for each in range(options.copiers):
         actors.append(Copier(around, f"copier-{each}", fresh()))
@@ -183,3 +168,7 @@ def _reading(around: Surroundings, random: Random) -> list[Actor]:
             name = f"reader-{each}-{'committed' if kind else 'all'}"
             actors.append(Reader(around, name, fresh(), is_committed=kind))
     return actors
+
+
+def _fresh(random: Random) -> Random:
+    return Random(random.getrandbits(64))

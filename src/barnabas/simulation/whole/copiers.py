@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from random import Random
 
 from barnabas.client import Consumer, ConsumerRecord, Producer
-from barnabas.client.errors import Unreachable
 from barnabas.errors import BarnabasError
+from barnabas.simulation.whole.actor import Actor, has_started
 from barnabas.simulation.whole.deciding import abort, commit
 from barnabas.simulation.whole.history import (
-    Read,
     Stretch,
     Transaction,
     Writing,
@@ -25,18 +23,15 @@ from barnabas.simulation.whole.history import (
 from barnabas.simulation.whole.members import Listener, group_consumer, has_group_read_all
 from barnabas.simulation.whole.surroundings import COPIERS, COPIES, SURE, Surroundings
 from barnabas.simulation.whole.transactors import begin_life
-from barnabas.simulation.whole.writers import settled
+from barnabas.simulation.whole.writers import send
 from barnabas.types import TopicPartition
 
 
-class Copier:
+class Copier(Actor):
     """One member of the group of copiers, with a transactional id of its own."""
 
     def __init__(self, around: Surroundings, name: str, random: Random) -> None:
-        self.name = name
-        self._around = around
-        self._random = random
-        self._lives = 0
+        super().__init__(around, name, random)
         self._transactions = 0
         self._is_done = False
 
@@ -52,10 +47,7 @@ class Copier:
             return
         try:
             consumer = group_consumer(around, self.name, COPIERS, is_committed=True)
-            try:
-                await consumer.start()
-            except Unreachable:
-                await around.rest(random, 1_000)
+            if not await has_started(consumer, around, random):
                 return
             try:
                 await self._copy_all(consumer, producer)
@@ -67,7 +59,7 @@ class Copier:
     async def _copy_all(self, consumer: Consumer, producer: Producer) -> None:
         """Until one of the two cannot go on, or all is copied."""
         around, random = self._around, self._random
-        stretch = around.history.stretch(f"{self.name}.{self._lives}", COPIERS, is_committed=True)
+        stretch = around.history.stretch(self._who, COPIERS, is_committed=True)
         listener = Listener(around, consumer, stretch)
         consumer.subscribe([SURE], listener)
         while True:
@@ -77,10 +69,7 @@ class Copier:
                 around.history.tell("{} cannot read: {}", self.name, error)
                 await around.rest(random, 500)
                 continue
-            for record in records:
-                name = TopicPartition(record.topic, record.partition)
-                read = Read(record.offset, record.value or b"")
-                around.history.reads(listener.stretch, name, read)
+            self._notes(listener.stretch, records)
             if records:
                 if not await self._copy(listener.stretch, consumer, producer, records):
                     return
@@ -101,7 +90,7 @@ class Copier:
         """Copy what was polled; whether the two can go on."""
         around, random = self._around, self._random
         self._transactions += 1
-        transaction = around.history.begins(f"{self.name}.{self._lives}", self._transactions)
+        transaction = around.history.begins(self._who, self._transactions)
         offsets: dict[TopicPartition, int] = {}
         try:
             producer.begin_transaction()
@@ -132,19 +121,14 @@ class Copier:
         transaction.writings.append(writing)
         value = history.writes(writing, 0) + id_of(source.value)
         writing.source = id_of(source.value)
-        try:
-            delivery = await producer.send(name.topic, value, partition=name.partition)
-        except BarnabasError as error:
-            history.failed(writing, error)
-            raise
-        delivery.add_done_callback(partial(settled, history, writing))
+        await send(history, producer, writing, value)
 
     async def _rewind(self, stretch: Stretch, consumer: Consumer) -> bool:
         """Go back to what is committed; False if that cannot be found out."""
         names = consumer.assignment()
         try:
             committed = await consumer.committed(*names)
-        except (Unreachable, BarnabasError) as error:
+        except BarnabasError as error:
             self._around.history.tell("{} cannot go back: {}", self.name, error)
             return False
         for name in names:

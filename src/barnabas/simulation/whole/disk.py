@@ -2,6 +2,7 @@
 
 It outlives the processes on it. They are counted, one after the other: what an earlier one still
 holds is of no use any more. A disk may be full or broken below some directory until it is healed.
+What changes it may be the last that a process does, in the middle of a turn (`strike`).
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import NoReturn
 
 from barnabas.clock import Clock
 from barnabas.simulation.whole.inodes import Change, DirectoryInode, Edit, FileInode, Inode
+from barnabas.simulation.whole.strike import Strike
 
 _LONGEST_NAME_BYTES = 255
 
@@ -45,6 +49,7 @@ class SimDisk:
         "locked",
         "process",
         "root",
+        "strike",
     )
 
     def __init__(self, clock: Clock) -> None:
@@ -53,6 +58,8 @@ class SimDisk:
         self.process = 0
         """The number of the one that runs on it."""
         self.locked: dict[FileInode, None] = {}
+        self.strike: Strike | None = None
+        """What its process will die of, or the next one if none runs."""
         self._faults: list[Fault] = []
         self._changed_names: dict[DirectoryInode, None] = {}
         self._changed_files: dict[FileInode, None] = {}
@@ -139,12 +146,22 @@ class SimDisk:
 
     def change(self, *edits: Edit) -> None:
         """All of these names, at once."""
+        if self._is_struck():
+            self._fall()
         made = Change(edits, self.clock.now_ms())
         for directory in made.directories():
             self._changed_names[directory] = None
 
     def write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
         """As much as there is room for; the error says that it was not all."""
+        if self._is_struck():
+            assert self.strike is not None
+            with suppress(OSError):
+                self._write(path, file, position, data[: self.strike.share(len(data))])
+            self._fall()
+        self._write(path, file, position, data)
+
+    def _write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
         fault = self.fault(path)
         room = len(data)
         if fault is not None:
@@ -160,6 +177,8 @@ class SimDisk:
         self.check_health(path)
         if size < 0:
             raise os_error(errno.EINVAL, path)
+        if self._is_struck():
+            self._fall()
         file.truncate(size)
         self.note(file)
 
@@ -169,6 +188,8 @@ class SimDisk:
         self._changed_files[file] = None
 
     def sync(self, path: Path, inode: Inode) -> None:
+        if self._is_struck():
+            self._fall()
         try:
             self.check_health(path)
         except OSError:
@@ -199,6 +220,14 @@ class SimDisk:
             len(inode.data) if isinstance(inode, FileInode) else self.used_bytes(inode)
             for inode in directory.names.values()
         )
+
+    def _is_struck(self) -> bool:
+        return self.strike is not None and self.strike.falls()
+
+    def _fall(self) -> NoReturn:
+        strike, self.strike = self.strike, None
+        assert strike is not None
+        strike.fall()
 
     def _let_cool(self, directory: DirectoryInode) -> None:
         """The page cache went with the power."""

@@ -1,20 +1,22 @@
 """The files seam in memory: what a broker in the simulator has for a disk.
 
 Every call does at once what `OsFiles` does, with the same errors. What a process held when it died
-is of no use: each call on it raises EIO and changes nothing. `sendfile` is not for it, since there
-is no descriptor.
+is of no use: each call on it raises ProcessOver and changes nothing. `sendfile` is not for it,
+since there is no descriptor.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
 from barnabas.clock import Clock
 from barnabas.simulation.whole.disk import SimDisk, os_error
 from barnabas.simulation.whole.inodes import DirectoryInode, FileInode, Inode
+from barnabas.simulation.whole.lives import ProcessOver
+from barnabas.simulation.whole.strike import Strike
 from barnabas.storage.files import Bytes, Entry, File, Lock, Space
 
 CAPACITY_BYTES = 1 << 40
@@ -58,6 +60,15 @@ class SimFiles:
     def power_cut(self, random: Random) -> None:
         """What was not synced is there or is not; the process is dead as well."""
         self._disk.lose_power(random)
+
+    def strike(self, operations: int, random: Random, befall: Callable[[], object]) -> None:
+        """Let the process die at so many changes of the disk and syncs from now on, the last of
+        them not done; `befall` is to kill it or to cut its power. Replaces an earlier strike."""
+        self._disk.strike = Strike(operations, random, befall)
+
+    def spare(self) -> None:
+        """Undo `strike`, if it has not fallen yet."""
+        self._disk.strike = None
 
     def fail(self, path_prefix: Path, code: int, after_bytes: int = 0) -> None:
         """Refuse changes at or below a path, once so many more bytes have been written there.
@@ -180,7 +191,7 @@ class SimFiles:
 
     def _at(self, path: Path) -> SimDisk:
         if self._process not in (-1, self._disk.process):
-            raise os_error(errno.EIO, path)
+            raise ProcessOver
         return self._disk
 
 
@@ -233,7 +244,7 @@ class SimFile:
 
     def _file(self) -> FileInode:
         if self._process != self._disk.process:
-            raise os_error(errno.EIO, self._path)
+            raise ProcessOver
         if self._holders == 0:
             raise os_error(errno.EBADF, self._path)
         return self._inode

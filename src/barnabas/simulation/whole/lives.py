@@ -26,6 +26,14 @@ class LifeOver(Exception):
     """What was waited for will never come: its process was killed."""
 
 
+class ProcessOver(BaseException):
+    """Whose process is dead does nothing: raised through what it was in the middle of.
+
+    No `except` of a broker's takes it for an error to be handled; whatever runs on the way out, a
+    `finally` or an `__exit__`, changes no file and begins nothing on the loop.
+    """
+
+
 class Life:
     """One run of a process on a host, from its start to its end."""
 
@@ -155,7 +163,7 @@ class Life:
             work = task.get_coro()
             for _ in range(_CLOSINGS):
                 # Whatever a `finally` says here concerns nobody: its world is gone.
-                with suppress(Exception, asyncio.CancelledError):
+                with suppress(Exception, asyncio.CancelledError, ProcessOver):
                     self.run(work.close)
                     break
         self._tasks = []

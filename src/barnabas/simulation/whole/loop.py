@@ -20,7 +20,7 @@ from contextvars import Context
 from random import Random
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from barnabas.simulation.whole.lives import CURRENT, Life
+from barnabas.simulation.whole.lives import CURRENT, Life, ProcessOver
 
 T = TypeVar("T")
 
@@ -187,7 +187,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
-        self._ready.append(handle)
+        if not _is_dead():
+            self._ready.append(handle)
         return handle
 
     def call_soon_threadsafe(  # type: ignore[override]
@@ -230,6 +231,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: Context | None,
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when_us / 1e6, callback, args, self, context)
+        if _is_dead():
+            return handle
         if when_us <= self.now_us:
             self._ready.append(handle)
         else:
@@ -259,7 +262,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        if self._is_put_away:
+        if self._is_put_away or _is_of_death(context.get("exception")):
             return
         life = CURRENT.get()
         handle = context.get("handle")
@@ -319,6 +322,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _network(self) -> Wires:
         assert self.wires is not None, "no network has been made for this loop"
         return self.wires
+
+
+def _is_dead() -> bool:
+    """Whether the process that runs now has died in this turn: it begins nothing any more."""
+    life = CURRENT.get()
+    return life is not None and life.is_over
+
+
+def _is_of_death(error: BaseException | None) -> bool:
+    """Whether it was raised on the way out of a process that is dead."""
+    while error is not None:
+        if isinstance(error, ProcessOver):
+            return True
+        error = error.__context__
+    return False
 
 
 def _who(handle: asyncio.Handle) -> str:

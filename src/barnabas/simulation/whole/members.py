@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from random import Random
 
 from barnabas.client import Consumer, RebalanceListener
-from barnabas.client.errors import Unreachable
 from barnabas.errors import BarnabasError
-from barnabas.simulation.whole.history import Commit, Owned, Read, Stretch
+from barnabas.simulation.whole.actor import Actor, has_started
+from barnabas.simulation.whole.history import Commit, Owned, Stretch
 from barnabas.simulation.whole.surroundings import MEMBERS, SURE, Surroundings
 from barnabas.types import TopicPartition
 
@@ -72,14 +72,11 @@ class Listener(RebalanceListener):
             history.owns(Owned(stretch.group, who.generation, stretch.reader, name))
 
 
-class Member:
+class Member(Actor):
     """Reads what its group gives it."""
 
     def __init__(self, around: Surroundings, name: str, random: Random) -> None:
-        self.name = name
-        self._around = around
-        self._random = random
-        self._lives = 0
+        super().__init__(around, name, random)
         self._is_done = False
 
     async def run(self) -> None:
@@ -92,10 +89,7 @@ class Member:
         around, random = self._around, self._random
         self._lives += 1
         consumer = group_consumer(around, self.name, MEMBERS, is_committed=False)
-        try:
-            await consumer.start()
-        except Unreachable:
-            await around.rest(random, 1_000)
+        if not await has_started(consumer, around, random):
             return
         try:
             await self._read_all(consumer)
@@ -105,7 +99,7 @@ class Member:
     async def _read_all(self, consumer: Consumer) -> None:
         """Until this member leaves, or the group has read everything."""
         around, random, history = self._around, self._random, self._around.history
-        reader = f"{self.name}.{self._lives}"
+        reader = self._who
         listener = Listener(around, consumer, history.stretch(reader, MEMBERS, is_committed=False))
         consumer.subscribe([SURE], listener)
         while True:
@@ -115,9 +109,7 @@ class Member:
                 history.tell("{} cannot read: {}", reader, error)
                 await around.rest(random, 500)
                 continue
-            for record in records:
-                name = TopicPartition(record.topic, record.partition)
-                history.reads(listener.stretch, name, Read(record.offset, record.value or b""))
+            self._notes(listener.stretch, records)
             if around.is_draining or random.random() < _COMMIT_CHANCE:
                 await self._commit(consumer, listener.stretch)
             if around.is_draining:

@@ -116,14 +116,6 @@ class Network:
             else:
                 self._go_on(end)
 
-    def cut_both(self, one: str, other: str) -> None:
-        self.cut(one, other)
-        self.cut(other, one)
-
-    def mend_both(self, one: str, other: str) -> None:
-        self.mend(one, other)
-        self.mend(other, one)
-
     def reset(self, one: str, other: str | None = None) -> None:
         """Break the connections between the two, or all of one machine."""
         for end in list(self.host(one).ends):

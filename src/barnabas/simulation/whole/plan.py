@@ -1,7 +1,9 @@
 """What a run of whole brokers is made of: drawn from the seed, and said in one line.
 
 The same dice as those of the machines' simulation (`simulation.options`), with what only a whole
-broker has: a disk that fills up or breaks, clean stops, connections that are torn or starve.
+broker has: a disk that fills up or breaks, clean stops, connections that are torn or starve. Every
+plan has deaths in the middle of a turn, of which `second` says how many changes of the disk it is
+until then.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ FAULTS = (
     "preferred",
     "reassign",
 )
+KILL_IN_A_TURN, POWER_IN_A_TURN = STRIKES = ("kill in a turn", "power in a turn")
 _ALWAYS = ("kill", "power", "pause", "isolate")
 _BEGIN_MS = 1500
 
@@ -44,6 +47,7 @@ class Plan(NamedTuple):
     lag_time_max_ms: int = 2000
     session_timeout_ms: int = 2000
     flush_interval_messages: int = 1
+    segment_bytes: int = 1 << 30
     group_members: int = 2
     faults_end_at_ms: int = 15_000
     faults: tuple[Fault, ...] = ()
@@ -55,7 +59,7 @@ class Plan(NamedTuple):
             f"{self.brokers} brokers, {self.partitions} partitions of each topic, sessions of "
             f"{self.session_timeout_ms} ms, replica.lag.time.max.ms {self.lag_time_max_ms}, "
             f"{'every record' if flush == 1 else 'nothing'} is flushed at once, "
-            f"{self.group_members} in the group"
+            f"segments of {self.segment_bytes} bytes, {self.group_members} in the group"
         )
 
 
@@ -65,7 +69,7 @@ def draw(seed: int) -> Plan:
     brokers = random.choice((3, 3, 3, 4))
     kinds = [kind for kind in FAULTS if kind in _ALWAYS or random.random() < 0.5]
     end_ms = random.choice((10_000, 14_000, 18_000))
-    return Plan(
+    plan = Plan(
         seed,
         brokers,
         partitions=random.choice((1, 2, 2, 3)),
@@ -76,6 +80,20 @@ def draw(seed: int) -> Plan:
         faults_end_at_ms=end_ms,
         faults=_draw_faults(random, brokers, kinds, end_ms),
     )
+    return _with_strikes(plan, Random(f"strikes {seed}"))
+
+
+def _with_strikes(plan: Plan, random: Random) -> Plan:
+    """By dice of their own; most of them fall before the faults end."""
+    faults = list(plan.faults)
+    for _ in range(random.choice((2, 2, 3))):
+        at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms - 2000)
+        operations = int(2 ** (random.random() * 8))
+        for_ms = int(random.choice((50, 400, 1500)) * (0.5 + random.random()))
+        broker = random.randint(1, plan.brokers)
+        faults.append(Fault(at_ms, random.choice(STRIKES), broker, operations, for_ms))
+    segment_bytes = random.choice((8192, 8192, 1 << 30))
+    return plan._replace(segment_bytes=segment_bytes, faults=tuple(sorted(faults)))
 
 
 def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) -> tuple[Fault, ...]:

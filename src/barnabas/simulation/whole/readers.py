@@ -5,28 +5,26 @@ from __future__ import annotations
 from random import Random
 
 from barnabas.client import Consumer
-from barnabas.client.errors import NoOffsetForPartition, Unreachable
+from barnabas.client.errors import NoOffsetForPartition
 from barnabas.errors import BarnabasError, OffsetOutOfRange
-from barnabas.simulation.whole.history import End, Read, Stretch
+from barnabas.simulation.whole.actor import Actor, has_started
+from barnabas.simulation.whole.history import End, Stretch
 from barnabas.simulation.whole.surroundings import TOPICS, Surroundings
 from barnabas.types import TopicPartition
 
 _LOOK_CHANCE = 0.2
 
 
-class Reader:
+class Reader(Actor):
     """Reads with one isolation level."""
 
     def __init__(
         self, around: Surroundings, name: str, random: Random, *, is_committed: bool
     ) -> None:
-        self.name = name
-        self._around = around
-        self._random = random
+        super().__init__(around, name, random)
         self._is_committed = is_committed
         self._names = [name for topic in TOPICS for name in around.partitions(topic)]
         self._is_done = False
-        self._lives = 0
 
     async def run(self) -> None:
         options = self._around.options
@@ -41,10 +39,7 @@ class Reader:
                 max_partition_fetch_bytes=options.max_message_bytes * 2,
                 **self._around.common(),
             )
-            try:
-                await consumer.start()
-            except Unreachable:
-                await self._around.rest(self._random, 1_000)
+            if not await has_started(consumer, self._around, self._random):
                 continue
             try:
                 await self._read_all(consumer)
@@ -69,9 +64,7 @@ class Reader:
                 history.tell("{} cannot read: {}", self.name, error)
                 await around.rest(random, 500)
                 continue
-            for record in records:
-                name = TopicPartition(record.topic, record.partition)
-                history.reads(stretch, name, Read(record.offset, record.value or b""))
+            self._notes(stretch, records)
             if around.is_draining and not records:
                 self._is_done = await self._is_at_end(consumer, stretch)
             elif random.random() < _LOOK_CHANCE:

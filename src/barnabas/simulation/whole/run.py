@@ -21,7 +21,7 @@ from barnabas.simulation.whole.clients import Clients
 from barnabas.simulation.whole.hearing import Hearing
 from barnabas.simulation.whole.lives import Life
 from barnabas.simulation.whole.loop import LoopError
-from barnabas.simulation.whole.plan import Plan
+from barnabas.simulation.whole.plan import STRIKES, Plan
 from barnabas.simulation.whole.rules import RULES, Allowed
 from barnabas.simulation.whole.seams import EPOCH_MS, VirtualClock, client_seams
 from barnabas.simulation.whole.surroundings import Options
@@ -34,7 +34,7 @@ _HEALED_MS = 60_000
 _AFTER_FAULTS_MS = 2_000
 _STORY_LENGTH = 80
 
-EVENTS = ("elections", "truncations", "expiries", "rebalances")
+EVENTS = ("elections", "truncations", "expiries", "rebalances", "deaths in a turn")
 
 
 class Outcome(NamedTuple):
@@ -61,6 +61,9 @@ class _Stage:
         config = {
             "replica.lag.time.max.ms": str(plan.lag_time_max_ms),
             "log.flush.interval.messages": str(plan.flush_interval_messages),
+            "log.segment.bytes": str(plan.segment_bytes),
+            "log.segment.delete.delay.ms": "500",
+            "log.flush.offset.checkpoint.interval.ms": "1000",
         }
         self.brokers = Brokers(self.room, range(1, plan.brokers + 1), config)
         self.life: Life = self.room.network.process("clients")
@@ -129,6 +132,7 @@ def run(plan: Plan) -> Outcome:
         "truncations": sum(n for text, n in hearing.said.items() if "is cut back" in text),
         "expiries": stage.expiries,
         "rebalances": len({(each.group, each.generation) for each in history.owned}),
+        "deaths in a turn": sum(stage.trouble.done[kind] for kind in STRIKES),
     }
     digest = hashlib.sha256(room.network.digest.encode())
     for line in history.lines:

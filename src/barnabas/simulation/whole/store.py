@@ -198,8 +198,7 @@ class SimStore:
         return stage.results
 
     def _remove_ephemerals(self, session_id: int) -> None:
-        nodes = self.tree.nodes
-        gone = [path for path in self.tree.ephemeral_paths() if nodes[path].owner == session_id]
+        gone = self.tree.ephemeral_paths(session_id)
         if gone:
             self._commit(session_id, [Delete(path) for path in gone])
 

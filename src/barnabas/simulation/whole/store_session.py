@@ -1,9 +1,8 @@
 """The client of the simulated ZooKeeper: one session after the other, as a broker has them.
 
-Reads are asked again until there is an answer, for as long as the session lives. A commit is sent
-once: it waits for a connection, and if that breaks before the answer its outcome is unknown. Who
-hears nothing for two thirds of the timeout gives the connection up and tries another, until the
-servers answer: the session lives on then, or is over, and the next one begins.
+A commit is sent once: it waits for a connection, and if that breaks before the answer its outcome
+is unknown. Who hears nothing for two thirds of the timeout gives the connection up and tries
+another, until the servers answer: the session lives on then, or is over, and the next one begins.
 """
 
 from __future__ import annotations
@@ -13,74 +12,32 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.store import (
-    MetadataStore,
-    Operation,
-    OutcomeUnknown,
-    SessionExpired,
-    SessionState,
-    Znode,
-)
+from barnabas.cluster.remote_store import RemoteStore
+from barnabas.cluster.store import Operation, OutcomeUnknown, SessionState, Znode
 from barnabas.simulation.whole.store_link import Broken, Link
 
 if TYPE_CHECKING:
     from barnabas.simulation.whole.store import SimStore, StoreServer
 
-_NODES_PER_READ = 500
 _FIRST_RETRY_MS = 50
 _LAST_RETRY_MS = 1000
-_UNKNOWN = -1
 
 
-class _Watched:
-    """A path somebody waits for; `seen`: its last change when the watch was set, if known."""
-
-    __slots__ = ("callbacks", "seen")
-
-    def __init__(self) -> None:
-        self.callbacks: dict[Callable[[], None], None] = {}
-        self.seen: int | None = None
-
-
-class SimSession(MetadataStore):
+class SimSession(RemoteStore):
     """Made by `SimStore.session`, in the context of its owner."""
 
     def __init__(self, store: SimStore, timeout_ms: int, context: Context) -> None:
+        super().__init__(SessionState.CONNECTED)
         self._store = store
         self._timeout_ms = timeout_ms
         self._context = context
         self._loop = asyncio.get_running_loop()
-        self._state = SessionState.CONNECTED
-        self._listeners: list[Callable[[SessionState], None]] = []
-        self._watched: dict[str, _Watched] = {}
-        self._changed: asyncio.Future[None] = self._loop.create_future()
         self._trying: Link | None = None
         self._retry_ms = _FIRST_RETRY_MS
-        self._is_cut = self._is_closed = False
+        self._is_cut = False
         self._link, self._server = store.connect(self, context)
         self._session_id = store.accept(self._link, self._server, 0, timeout_ms)
         self._beat(self._link)
-
-    @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def session_state(self) -> SessionState:
-        return self._state
-
-    def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        self._listeners.append(callback)
-
-    async def read(self, path: str) -> Znode | None:
-        return (await self.read_many([path]))[0]
-
-    async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        session_id = self._session_id
-        nodes: list[Znode | None] = []
-        for start in range(0, len(paths), _NODES_PER_READ):
-            nodes += await self._read(paths[start : start + _NODES_PER_READ], session_id)
-        return nodes
 
     async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
         session_id = self._session_id
@@ -96,23 +53,13 @@ class SimSession(MetadataStore):
             raise OutcomeUnknown(path, reason) from None
         return results
 
-    def watch(self, path: str, callback: Callable[[], None]) -> None:
-        watched = self._watched.get(path)
-        if watched is None:
-            watched = self._watched[path] = _Watched()
-            if self._state is SessionState.CONNECTED:
-                self._set_watch(path, watched)
-        watched.callbacks[callback] = None
-
     async def close(self) -> None:
         if self._is_closed:
             return
         was_connected = self._state is SessionState.CONNECTED
-        self._is_closed = True
-        self._state = SessionState.EXPIRED
         self._trying = None
         self._link.give_up_waiting()
-        self._wake()
+        self._end()
         if was_connected:
             left = self._link.ask(self._store.leave, self._session_id)
             patience_s = self._timeout_ms / 3000
@@ -199,7 +146,7 @@ class SimSession(MetadataStore):
             return
         self._trying = None
         if not granted_id:
-            self._fire_all_in(SessionState.EXPIRED)
+            self._become(SessionState.EXPIRED)
             if not self._is_closed:
                 self._try()
             return
@@ -209,25 +156,14 @@ class SimSession(MetadataStore):
         self._become(SessionState.CONNECTED)
         self._beat(link)
 
-    def _fire_all_in(self, state: SessionState) -> None:
-        self._state = state
-        for path in list(self._watched):
-            self.changed(path)
-        self._tell()
-
     def _become(self, state: SessionState) -> None:
         self._state = state
         if state is SessionState.CONNECTED:
-            for path, watched in self._watched.items():
-                watched.seen = _UNKNOWN if watched.seen is None else watched.seen
-                self._set_watch(path, watched)
-        self._tell()
-
-    def _tell(self) -> None:
+            self._watches.reconnected()
+        elif state is SessionState.EXPIRED:
+            self._watches.fire_all()
         self._wake()
-        state = self._state
-        for listener in list(self._listeners):
-            listener(state)
+        self._tell()
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -242,42 +178,20 @@ class SimSession(MetadataStore):
                 continue
             return found
 
-    async def _connected(self, session_id: int, path: str) -> None:
-        """Returns when there is a connection in this session; raises SessionExpired."""
-        while True:
-            if self._is_closed:
-                raise SessionExpired(path, "the metadata store is closed")
-            if self._state is SessionState.EXPIRED or session_id != self._session_id:
-                raise SessionExpired(path, "the session is over")
-            if self._state is SessionState.CONNECTED:
-                return
-            await asyncio.shield(self._changed)
-
-    def _wake(self) -> None:
-        """Let those go on who wait for the state to change."""
-        changed, self._changed = self._changed, self._loop.create_future()
-        changed.set_result(None)
-
     def _later(self, delay_ms: float, call: Callable[..., None], *arguments: object) -> None:
         self._loop.call_later(delay_ms / 1000, call, *arguments, context=self._context)
 
     # --- watches ---------------------------------------------------------------------------------
 
     def changed(self, path: str) -> None:
-        """The server says so, or the session is over."""
-        if self._is_closed:
-            return
-        watched = self._watched.pop(path, None)
-        for callback in () if watched is None else watched.callbacks:
-            callback()
+        """The server says so; it may be too late."""
+        if not self._is_closed:
+            self._watches.fire(path)
 
-    def _set_watch(self, path: str, watched: _Watched) -> None:
-        def is_set(answer: asyncio.Future[int]) -> None:
-            if answer.exception() is not None:
-                return  # cut off again: the next connection has the next attempt
-            before, watched.seen = watched.seen, answer.result()
-            if before not in (None, watched.seen) and self._watched.get(path) is watched:
-                self.changed(path)
+    def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
+        def answered(answer: asyncio.Future[int]) -> None:
+            if answer.exception() is None and not self._is_closed:
+                is_set(answer.result())
 
         answer = self._link.ask(self._server.watch, self._link, path)
-        answer.add_done_callback(is_set, context=self._context)
+        answer.add_done_callback(answered, context=self._context)

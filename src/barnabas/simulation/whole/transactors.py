@@ -7,16 +7,16 @@ old one, which does not know, then tries to commit.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from random import Random
 
 from barnabas.client import Producer
 from barnabas.client.errors import Unreachable
 from barnabas.errors import BarnabasError, KafkaError
+from barnabas.simulation.whole.actor import Actor, has_started
 from barnabas.simulation.whole.deciding import abort, commit
 from barnabas.simulation.whole.history import FAIL, Transaction, Writing
 from barnabas.simulation.whole.surroundings import ATOMIC, Surroundings
-from barnabas.simulation.whole.writers import settled
+from barnabas.simulation.whole.writers import send
 
 _THOUGHT_MS = 100
 _WRONG_IDEA_CHANCE = 0.5  # that the old producer commits while its successor begins
@@ -35,10 +35,7 @@ async def begin_life(around: Surroundings, name: str, random: Random) -> Produce
         max_block_ms=options.max_block_ms,
         **around.common(),
     )
-    try:
-        await producer.start()
-    except Unreachable:
-        await around.rest(random, 1_000)
+    if not await has_started(producer, around, random):
         return None
     try:
         await producer.init_transactions()
@@ -49,14 +46,11 @@ async def begin_life(around: Surroundings, name: str, random: Random) -> Produce
     return producer
 
 
-class Transactor:
+class Transactor(Actor):
     """Owner of one transactional id; each of its producers has a name of its own, `t-0.3`."""
 
     def __init__(self, around: Surroundings, name: str, random: Random) -> None:
-        self.name = name
-        self._around = around
-        self._random = random
-        self._lives = 0
+        super().__init__(around, name, random)
         self._transactions = 0
 
     async def run(self) -> None:
@@ -75,7 +69,7 @@ class Transactor:
         """One of them; whoever goes on after it, if somebody can."""
         random, options, around = self._random, self._around.options, self._around
         self._transactions += 1
-        transaction = around.history.begins(f"{self.name}.{self._lives}", self._transactions)
+        transaction = around.history.begins(self._who, self._transactions)
         try:
             producer.begin_transaction()
             for number in range(1, random.randint(1, options.most_per_round) * 2):
@@ -103,12 +97,7 @@ class Transactor:
         writing = Writing(transaction.writer, transaction.number, number, name, -1)
         transaction.writings.append(writing)
         value = history.writes(writing, random.randint(20, self._around.options.size_bytes))
-        try:
-            delivery = await producer.send(name.topic, value, partition=name.partition)
-        except BarnabasError as error:
-            history.failed(writing, error)
-            raise
-        delivery.add_done_callback(partial(settled, history, writing))
+        await send(history, producer, writing, value)
 
     async def _haunt(self, zombie: Producer, transaction: Transaction) -> Producer | None:
         """The producer has a successor, and writes and commits in spite of that."""

@@ -20,6 +20,7 @@ from barnabas.errors import BarnabasError
 from barnabas.simulation.options import Fault
 from barnabas.simulation.whole.brokers import DATA, Brokers, MachineRoom, SimBroker
 from barnabas.simulation.whole.lives import LifeOver
+from barnabas.simulation.whole.plan import POWER_IN_A_TURN, STRIKES
 from barnabas.simulation.whole.seams import client_seams
 from barnabas.types import TopicPartition
 
@@ -55,10 +56,15 @@ class Trouble:
             at_us = self._loop.now_us + fault.at_ms * 1000
             self._loop.world_at_us(at_us, self._happen, fault)
 
+    def _spare(self) -> None:
+        for broker in self._brokers.by_id.values():
+            broker.files.spare()
+
     async def heal(self, limit_ms: int) -> None:
         """Return when every broker serves; what still goes on ends by itself. May time out."""
         self._history.tell("no more faults")
         self._down_until_us.clear()
+        self._spare()
         async with asyncio.timeout(limit_ms / 1000):
             while not all(each.is_serving for each in self._brokers.by_id.values()):
                 for broker_id in self._brokers.by_id:
@@ -69,6 +75,9 @@ class Trouble:
         kind = fault.kind
         if kind in _STARTED_AGAIN:
             self._end(fault)
+        elif kind in STRIKES:
+            broker = self._brokers[fault.first]
+            broker.strike(fault.second, lambda: self._fall(fault, broker))
         elif kind in ("pause", "store cut", "expire", "store away"):
             self._disturb_session(fault)
         elif kind in ("disk full", "disk broken"):
@@ -96,10 +105,7 @@ class Trouble:
         victims = [self._brokers[fault.first]]
         if kind == "power all":
             victims = list(self._brokers.by_id.values())
-        is_flushed = self._plan.flush_interval_messages == 1
-        loses_power = kind.startswith("power") and (
-            is_flushed or (len(victims) == 1 and self._are_all_in_sync())
-        )
+        loses_power = kind.startswith("power") and self._may_lose_power(len(victims))
         for number, broker in enumerate(victims):
             if not broker.is_running:
                 continue
@@ -114,6 +120,21 @@ class Trouble:
             else:
                 broker.kill()
             self._supervise(broker.broker_id)
+
+    def _fall(self, fault: Fault, broker: SimBroker) -> None:
+        """In the middle of one of its turns."""
+        self._tell(fault, f"broker {broker.broker_id}")
+        until_us = self._loop.now_us + 1000 * fault.for_ms
+        self._down_until_us[broker.broker_id] = until_us
+        if fault.kind == POWER_IN_A_TURN and self._may_lose_power(1):
+            broker.power_cut()
+        else:
+            broker.kill()
+        self._supervise(broker.broker_id)
+
+    def _may_lose_power(self, victims: int) -> bool:
+        is_flushed = self._plan.flush_interval_messages == 1
+        return is_flushed or (victims == 1 and self._are_all_in_sync())
 
     def _are_all_in_sync(self) -> bool:
         partitions = []

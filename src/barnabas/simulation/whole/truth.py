@@ -30,10 +30,6 @@ class Truth:
         self._hidden: dict[int, None] = {}  # offsets of what was aborted
         self._read(data)
 
-    @property
-    def open_transactions(self) -> int:
-        return len(self._open)
-
     @staticmethod
     def next_offset(data: bytes) -> int:
         """The offset behind the last whole batch."""

@@ -11,7 +11,6 @@ from random import Random
 
 from barnabas.client import Producer
 from barnabas.client.delivery import Delivery
-from barnabas.client.errors import Unreachable
 from barnabas.errors import (
     BarnabasError,
     InvalidProducerEpoch,
@@ -21,6 +20,7 @@ from barnabas.errors import (
     OutOfOrderSequenceNumber,
     ProducerFenced,
 )
+from barnabas.simulation.whole.actor import Actor, has_started
 from barnabas.simulation.whole.history import History, Writing
 from barnabas.simulation.whole.surroundings import ACKS, Surroundings
 
@@ -53,19 +53,28 @@ def settled(history: History, writing: Writing, delivery: Delivery) -> None:
         history.in_doubt(writing, error)
 
 
-class Writer:
+async def send(history: History, producer: Producer, writing: Writing, value: bytes) -> Delivery:
+    """Have it written, and what becomes of it noted; raises if it is not even accepted."""
+    name = writing.name
+    try:
+        delivery = await producer.send(name.topic, value, partition=name.partition)
+    except BarnabasError as error:
+        history.failed(writing, error)
+        raise
+    delivery.add_done_callback(partial(settled, history, writing))
+    return delivery
+
+
+class Writer(Actor):
     """Writes to one topic, until all are asked to stop."""
 
     def __init__(
         self, around: Surroundings, name: str, topic: str, random: Random, *, is_large: bool = False
     ) -> None:
-        self.name = name
-        self._around = around
+        super().__init__(around, name, random)
         self._seams = around.seams(name)
         self._topic = topic
-        self._random = random
         self._is_large = is_large
-        self._lives = 0
         self._waiting = 0
 
     async def run(self) -> None:
@@ -87,10 +96,7 @@ class Writer:
             compression_type=random.choice(("none", "none", "lz4")),
             **self._around.common(),
         )
-        try:
-            await producer.start()
-        except Unreachable:
-            await self._around.rest(random, 1_000)
+        if not await has_started(producer, self._around, random):
             return
         try:
             number = 0
@@ -115,8 +121,7 @@ class Writer:
     async def _write(self, producer: Producer, number: int) -> None:
         options, random, history = self._around.options, self._random, self._around.history
         name = random.choice(self._around.partitions(self._topic))
-        writer = f"{self.name}.{self._lives}"
-        writing = Writing(writer, 0, number, name, ACKS[self._topic])
+        writing = Writing(self._who, 0, number, name, ACKS[self._topic])
         size_bytes = random.randint(20, options.size_bytes)
         if self._is_large and random.random() < _LARGE_CHANCE:
             size_bytes = options.large_bytes
@@ -125,13 +130,11 @@ class Writer:
             # Not even compression makes it smaller than what the topic takes.
             value = writing.id + b"|" + random.randbytes(size_bytes)
         try:
-            delivery = await producer.send(name.topic, value, partition=name.partition)
-        except BarnabasError as error:
-            history.failed(writing, error)  # it was not even accepted
+            delivery = await send(history, producer, writing, value)
+        except BarnabasError:
             return
         self._waiting += 1
-        delivery.add_done_callback(partial(self._settled, writing))
+        delivery.add_done_callback(self._waits_no_more)
 
-    def _settled(self, writing: Writing, delivery: Delivery) -> None:
+    def _waits_no_more(self, _: Delivery) -> None:
         self._waiting -= 1
-        settled(self._around.history, writing, delivery)

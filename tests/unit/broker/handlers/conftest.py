@@ -1,4 +1,5 @@
-"""A broker whose groups do not wait for their first members, for the tests of groups' APIs."""
+"""Brokers of a module's own: one whose groups do not wait for their first members, and one that
+takes itself for a broker of a cluster."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import pytest
 
 from barnabas import Broker
 from tests.raw_client import RawClient
+from tests.unit.broker.handlers.cluster_calls import Member, cluster_member
 from tests.unit.broker.handlers.group_calls import AT_ONCE, find_coordinator
 
 
@@ -17,6 +19,13 @@ def group_node() -> Iterator[Broker]:
         with RawClient(broker.bootstrap_servers) as client:
             find_coordinator(client)
         yield broker
+
+
+@pytest.fixture(scope="module")
+def peer() -> Iterator[Member]:
+    """Another controller's word is for a broker that nobody else uses."""
+    with cluster_member() as one:
+        yield one
 
 
 @pytest.fixture

@@ -35,7 +35,8 @@ from barnabas.protocol.messages.sync_group import (
 )
 from tests.raw_client import RawClient, once_found
 
-AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}
+# Few partitions of the offsets topic, too: each is a directory of files to make and to remove.
+AT_ONCE = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
 
 
 def find_coordinator(client: RawClient) -> None:

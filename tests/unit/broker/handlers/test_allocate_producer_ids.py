@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from barnabas import Broker
 from barnabas.errors import BrokerIdNotRegistered, ClusterAuthorizationFailed, StaleBrokerEpoch
 from barnabas.protocol.api import ALLOCATE_PRODUCER_IDS, INIT_PRODUCER_ID
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.raw_client import RawClient
-from tests.unit.broker.handlers.cluster_calls import Member, cluster_member
+from tests.unit.broker.handlers.cluster_calls import Member
 from tests.unit.broker.handlers.group_calls import allowing
-
-
-@pytest.fixture(scope="module")
-def member() -> Iterator[Member]:
-    with cluster_member() as one:
-        yield one
 
 
 def ask(broker_id: int, broker_epoch: int) -> AllocateProducerIdsRequest:
     return AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch)
 
 
-def test_no_id_is_given_twice(member: Member) -> None:
-    epoch = member.node.controller.image.brokers[0].epoch
-    blocks = [member.call(ALLOCATE_PRODUCER_IDS, ask(0, epoch)) for _ in range(2)]
+def test_no_id_is_given_twice(peer: Member) -> None:
+    epoch = peer.node.controller.image.brokers[0].epoch
+    blocks = [peer.call(ALLOCATE_PRODUCER_IDS, ask(0, epoch)) for _ in range(2)]
     assert [(each.error_code, each.producer_id_len) for each in blocks] == [(0, 1000)] * 2
     assert blocks[1].producer_id_start == blocks[0].producer_id_start + 1000
-    own = member.call(INIT_PRODUCER_ID, InitProducerIdRequest(transactional_id=None))
+    own = peer.call(INIT_PRODUCER_ID, InitProducerIdRequest(transactional_id=None))
     assert own.producer_id == blocks[1].producer_id_start + 1000
 
 
-def test_who_is_refused(member: Member, node: Broker, client: RawClient) -> None:
-    epoch = member.node.controller.image.brokers[0].epoch
+def test_who_is_refused(peer: Member, node: Broker, client: RawClient) -> None:
+    epoch = peer.node.controller.image.brokers[0].epoch
     codes = [
-        member.call(ALLOCATE_PRODUCER_IDS, request).error_code
+        peer.call(ALLOCATE_PRODUCER_IDS, request).error_code
         for request in (ask(0, epoch - 1), ask(5, epoch))
     ]
     assert codes == [StaleBrokerEpoch.code, BrokerIdNotRegistered.code]
-    with allowing(member.broker, "t"):
-        answer = member.call(ALLOCATE_PRODUCER_IDS, ask(0, epoch))
+    with allowing(peer.broker, "t"):
+        answer = peer.call(ALLOCATE_PRODUCER_IDS, ask(0, epoch))
     assert answer.error_code == ClusterAuthorizationFailed.code
     lone = Member(node, client).call(ALLOCATE_PRODUCER_IDS, ask(0, -1))
     assert lone.error_code == ClusterAuthorizationFailed.code

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from barnabas import Broker
@@ -20,15 +18,14 @@ from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.types import TopicPartition
 from tests.raw_client import RawClient
 from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.cluster_calls import Member, cluster_member
+from tests.unit.broker.handlers.cluster_calls import Member
 from tests.unit.broker.handlers.group_calls import allowing
 
 
 @pytest.fixture(scope="module")
-def member() -> Iterator[Member]:
-    with cluster_member() as one:
-        create(one.client, "t", 2)
-        yield one
+def member(peer: Member) -> Member:
+    create(peer.client, "t", 2)
+    return peer
 
 
 def proposal(member: Member, number: int) -> IsrProposal:

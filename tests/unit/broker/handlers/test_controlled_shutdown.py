@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ from tests.unit.broker.handlers.cluster_calls import Member, cluster_member, rew
 from tests.unit.broker.handlers.group_calls import allowing
 
 
-@pytest.fixture(scope="module")
-def member() -> Iterator[Member]:
-    with cluster_member() as one:
-        yield one
-
-
 def ask(broker_epoch: int = -1, broker_id: int = 0) -> ControlledShutdownRequest:
     return ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch)
 
@@ -30,25 +23,25 @@ def ask(broker_epoch: int = -1, broker_id: int = 0) -> ControlledShutdownRequest
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_what_nobody_else_can_lead_is_told(tmp_path: Path, version: int) -> None:
     """RE-13: what has one replica alone goes down with it, and is no news."""
-    with cluster_member(tmp_path) as member:
-        create(member.client, "t", 2)
+    with cluster_member(tmp_path) as peer:
+        create(peer.client, "t", 2)
     # Its last partition, as if broker 7 had been here.
     rewrite_topic(tmp_path, "t", lambda node: node._replace(replicas={**node.replicas, 1: (0, 7)}))
-    with cluster_member(tmp_path) as member:
-        epoch = member.node.controller.image.brokers[0].epoch if version >= 2 else -1
-        answer = member.call(CONTROLLED_SHUTDOWN, ask(epoch), version)
+    with cluster_member(tmp_path) as peer:
+        epoch = peer.node.controller.image.brokers[0].epoch if version >= 2 else -1
+        answer = peer.call(CONTROLLED_SHUTDOWN, ask(epoch), version)
     assert answer.error_code == 0
     left = [(each.topic_name, each.partition_index) for each in answer.remaining_partitions]
     assert left == [("t", 1)]
 
 
-def test_who_is_refused(member: Member) -> None:
-    epoch = member.node.controller.image.brokers[0].epoch
-    assert member.call(CONTROLLED_SHUTDOWN, ask(epoch - 1)).error_code == StaleBrokerEpoch.code
-    stranger = member.call(CONTROLLED_SHUTDOWN, ask(epoch, broker_id=5))
+def test_who_is_refused(peer: Member) -> None:
+    epoch = peer.node.controller.image.brokers[0].epoch
+    assert peer.call(CONTROLLED_SHUTDOWN, ask(epoch - 1)).error_code == StaleBrokerEpoch.code
+    stranger = peer.call(CONTROLLED_SHUTDOWN, ask(epoch, broker_id=5))
     assert stranger.error_code == BrokerIdNotRegistered.code
-    with allowing(member.broker, "only"):
-        answer = member.call(CONTROLLED_SHUTDOWN, ask(epoch))
+    with allowing(peer.broker, "only"):
+        answer = peer.call(CONTROLLED_SHUTDOWN, ask(epoch))
     assert answer.error_code == ClusterAuthorizationFailed.code
 
 

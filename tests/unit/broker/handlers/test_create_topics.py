@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from barnabas import Broker
@@ -28,7 +26,8 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest
-from tests.raw_client import PATIENCE_S, RawClient
+from tests.raw_client import RawClient
+from tests.waiting import wait_until
 
 
 def create(
@@ -181,16 +180,17 @@ def test_who_hangs_up_leaves_whole_topics(node: Broker, client: RawClient) -> No
             impatient.send(CREATE_TOPICS, 5, request)
     for name in names:  # those that the broker had not read yet
         assert create(client, name).error_code in (0, TopicAlreadyExists.code)
-    deadline = time.monotonic() + PATIENCE_S
-    led: set[str] = set()
-    while led != names and time.monotonic() < deadline:
+
+    def are_led() -> bool:
         topics = client.call(METADATA, 1, MetadataRequest(topics=None)).topics
         led = {
             topic.name
             for topic in topics
             if topic.name in names and all(part.leader_id == 0 for part in topic.partitions)
         }
-    assert led == names
+        return led == names
+
+    wait_until(are_led)
 
 
 def test_validate_only_creates_nothing(client: RawClient) -> None:

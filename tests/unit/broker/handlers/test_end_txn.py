@@ -13,7 +13,8 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import END_TXN
 from tests.raw_client import RawClient
-from tests.unit.broker.transactional import TransactionalProducer, wait_until
+from tests.unit.broker.transactional import TransactionalProducer
+from tests.waiting import wait_until
 
 
 @pytest.mark.parametrize("version", range(END_TXN.max_version + 1))

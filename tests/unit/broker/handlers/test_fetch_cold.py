@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from tests.raw_client import PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import only, request, values
 from tests.unit.broker.handlers.test_produce import request as produce_request
+from tests.waiting import wait_until
 
 
 class ColdFile(OsFile):
@@ -90,13 +90,6 @@ def on_loop(node: Broker, action: Callable[[], Any]) -> Any:
 
     assert node._loop is not None
     return asyncio.run_coroutine_threadsafe(run(), node._loop).result(PATIENCE_S)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    ends_at = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < ends_at, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def test_cold_bytes_are_read_by_a_thread_first(client: RawClient, cold: ColdFile) -> None:

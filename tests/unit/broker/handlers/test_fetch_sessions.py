@@ -29,7 +29,7 @@ from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.group_calls import node_of
 from tests.unit.broker.handlers.test_fetch import topic_id_of, values
 from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.unit.broker.transactional import wait_until
+from tests.waiting import wait_until
 
 VERSIONS = [7, 11, 12, 13, FETCH.max_version]
 

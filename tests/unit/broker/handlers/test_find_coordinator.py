@@ -77,12 +77,14 @@ def test_the_internal_topics_are_made_when_first_asked_for_tp_8(client: RawClien
         assert expected.items() <= configs.items()
 
 
-def test_what_cannot_be_made_is_no_coordinator_and_the_log_says_why_tp_8(
+def test_what_cannot_be_made_is_no_coordinator_and_says_why_tp_8(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings = {"offsets.topic.replication.factor": "3"}
     with Broker(config=settings) as broker, RawClient(broker.bootstrap_servers) as client:
-        answer = client.call(FIND_COORDINATOR, 2, FindCoordinatorRequest(key="group"))
-        assert answer.error_code == CoordinatorNotAvailable.code
-        assert answer.node_id == -1
-    assert "__consumer_offsets cannot be created" in caplog.text
+        for _ in range(3):
+            answer = client.call(FIND_COORDINATOR, 2, FindCoordinatorRequest(key="group"))
+            assert answer.error_code == CoordinatorNotAvailable.code
+            assert answer.node_id == -1
+            assert "__consumer_offsets cannot be created: replication" in answer.error_message
+    assert caplog.text.count("__consumer_offsets cannot be created") == 1

@@ -27,7 +27,7 @@ from barnabas.protocol.messages.produce import (
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_describe_configs import describe
-from tests.unit.broker.test_housekeeping import eventually
+from tests.waiting import wait_until
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -134,7 +134,7 @@ def test_retention_finds_its_time_changed() -> None:
         first = broker.data_dir / "kept-0" / f"{0:020}.log"
         assert first.exists()
         assert alter(client, TOPIC, "kept", ("retention.ms", SET, "1000")).error_code == 0
-        eventually(lambda: not first.exists())
+        wait_until(lambda: not first.exists())
 
 
 def test_lists_are_appended_to_and_subtracted_from(client: RawClient, topic: str) -> None:

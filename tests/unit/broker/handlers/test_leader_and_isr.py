@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from barnabas import Broker
 from barnabas.broker.control_wire import leader_and_isr_codes, leader_and_isr_request
@@ -36,60 +33,54 @@ from tests.unit.broker.handlers.test_produce import request as produce_request
 from tests.unit.broker.handlers.test_stop_replica import stop
 
 
-@pytest.fixture(scope="module")
-def member() -> Iterator[Member]:
-    with cluster_member() as one:
-        yield one
-
-
 def tell(
-    member: Member, value: LeaderAndIsr, broker_epoch: int = BROKER_EPOCH
+    peer: Member, value: LeaderAndIsr, broker_epoch: int = BROKER_EPOCH
 ) -> LeaderAndIsrResponse:
     message, version = leader_and_isr_request(value, broker_epoch, {})
-    response = member.call(LEADER_AND_ISR, message, version)
+    response = peer.call(LEADER_AND_ISR, message, version)
     assert isinstance(response, LeaderAndIsrResponse)
     return response
 
 
-def produced(member: Member, topic: str, number: int = 0) -> int:
+def produced(peer: Member, topic: str, number: int = 0) -> int:
     """The error code of a record that is sent there."""
     request = produce_request(topic, {number: batch(b"a")}, acks=1)
-    answer = member.call(PRODUCE, request, 9)
+    answer = peer.call(PRODUCE, request, 9)
     return int(answer.responses[0].partition_responses[0].error_code)
 
 
-def test_it_leads_and_follows_as_it_is_told(member: Member) -> None:
+def test_it_leads_and_follows_as_it_is_told(peer: Member) -> None:
     value = led("led", [0, 1])
-    codes = leader_and_isr_codes(value, tell(member, value))
+    codes = leader_and_isr_codes(value, tell(peer, value))
     assert codes == {TopicPartition("led", 0): 0, TopicPartition("led", 1): 0}
-    assert produced(member, "led") == 0
+    assert produced(peer, "led") == 0
     elsewhere = led("led", [0], leader=7, leader_epoch=4)
-    assert tell(member, elsewhere).error_code == 0
-    assert produced(member, "led") == NotLeaderOrFollower.code
-    assert produced(member, "led", 1) == 0
-    assert member.node.replicas.leader_of(("led", 1)).partition.replicas == (0, 7)
+    assert tell(peer, elsewhere).error_code == 0
+    assert produced(peer, "led") == NotLeaderOrFollower.code
+    assert produced(peer, "led", 1) == 0
+    assert peer.node.replicas.leader_of(("led", 1)).partition.replicas == (0, 7)
 
 
-def test_a_topics_own_config_comes_from_the_store(member: Member) -> None:
+def test_a_topics_own_config_comes_from_the_store(peer: Member) -> None:
     """The request does not carry it."""
     path = layout.topic_config_path("small")
     data = layout.encode_config({"max.message.bytes": "10"})
-    member.run(member.node.store.commit([Create(path, data)]))
-    assert tell(member, led("small", [0])).error_code == 0
-    assert member.node.replicas.leader_of(("small", 0)).log.config.max_message_bytes == 10
+    peer.run(peer.node.store.commit([Create(path, data)]))
+    assert tell(peer, led("small", [0])).error_code == 0
+    assert peer.node.replicas.leader_of(("small", 0)).log.config.max_message_bytes == 10
 
 
-def test_many_partitions_in_one_request(member: Member) -> None:
+def test_many_partitions_in_one_request(peer: Member) -> None:
     value = led("many", list(range(50)))
-    codes = leader_and_isr_codes(value, tell(member, value))
+    codes = leader_and_isr_codes(value, tell(peer, value))
     assert codes == {TopicPartition("many", number): 0 for number in range(50)}
-    assert all(produced(member, "many", number) == 0 for number in (0, 16, 49))
+    assert all(produced(peer, "many", number) == 0 for number in (0, 16, 49))
 
 
-def test_what_is_said_next_does_not_overtake_it(member: Member) -> None:
+def test_what_is_said_next_does_not_overtake_it(peer: Member) -> None:
     leading, version = leader_and_isr_request(led("hasty", list(range(40))), BROKER_EPOCH, {})
     stopping, in_version = stop("hasty", [39], delete=True)
-    client = member.client
+    client = peer.client
     frames = [
         *encode_request(LEADER_AND_ISR, version, 1, "raw", leading),
         *encode_request(STOP_REPLICA, in_version, 2, "raw", stopping),
@@ -97,44 +88,44 @@ def test_what_is_said_next_does_not_overtake_it(member: Member) -> None:
     client.send_bytes(b"".join(frames))  # type: ignore[arg-type]
     told: Any = [client.receive(LEADER_AND_ISR, version), client.receive(STOP_REPLICA, in_version)]
     assert [(number, answer.error_code) for number, answer in told] == [(1, 0), (2, 0)]
-    names = [replica.topic_partition for replica in member.node.replicas]
+    names = [replica.topic_partition for replica in peer.node.replicas]
     assert {name.partition for name in names if name.topic == "hasty"} == set(range(39))
 
 
-def test_zk_3_a_deposed_controller_is_refused(member: Member) -> None:
-    assert tell(member, led("before", [0])).error_code == 0
+def test_zk_3_a_deposed_controller_is_refused(peer: Member) -> None:
+    assert tell(peer, led("before", [0])).error_code == 0
     late = led("late", [0])._replace(controller_epoch=CONTROLLER_EPOCH - 1)
-    assert tell(member, late).error_code == StaleControllerEpoch.code
-    assert not any(each.topic_partition.topic == "late" for each in member.node.replicas)
+    assert tell(peer, late).error_code == StaleControllerEpoch.code
+    assert not any(each.topic_partition.topic == "late" for each in peer.node.replicas)
 
 
-def test_what_was_meant_for_an_earlier_registration_is_refused(member: Member) -> None:
+def test_what_was_meant_for_an_earlier_registration_is_refused(peer: Member) -> None:
     """KIP-380: the broker was away since. A later one than its own it may not have seen itself."""
     codes = [
-        tell(member, led(f"epoch{n}", [0]), broker_epoch).error_code
+        tell(peer, led(f"epoch{n}", [0]), broker_epoch).error_code
         for n, broker_epoch in enumerate((BROKER_EPOCH - 1, -1, BROKER_EPOCH + 1))
     ]
     assert codes == [StaleBrokerEpoch.code, 0, 0]
 
 
-def test_what_has_no_topic_ids_is_refused(member: Member) -> None:
+def test_what_has_no_topic_ids_is_refused(peer: Member) -> None:
     message, _ = leader_and_isr_request(led("old", [0]), BROKER_EPOCH, {})
-    assert member.call(LEADER_AND_ISR, message, 4).error_code == UnsupportedVersion.code
+    assert peer.call(LEADER_AND_ISR, message, 4).error_code == UnsupportedVersion.code
 
 
 def test_without_the_metadata_there_is_no_answer() -> None:
     """The controller sends it again, to a broker that can read topics' configs by then."""
-    with cluster_member() as member:
-        member.run(member.node.store.close())
+    with cluster_member() as peer:
+        peer.run(peer.node.store.close())
         message, version = leader_and_isr_request(led("blind", [0]), BROKER_EPOCH, {})
-        member.client.send(LEADER_AND_ISR, version, message)
-        assert member.client.receive_frame() == b""
-        assert not any(each.topic_partition.topic == "blind" for each in member.node.replicas)
+        peer.client.send(LEADER_AND_ISR, version, message)
+        assert peer.client.receive_frame() == b""
+        assert not any(each.topic_partition.topic == "blind" for each in peer.node.replicas)
 
 
-def test_only_brokers_may(member: Member) -> None:
-    with allowing(member.broker, "led"):
-        assert tell(member, led("led", [0])).error_code == ClusterAuthorizationFailed.code
+def test_only_brokers_may(peer: Member) -> None:
+    with allowing(peer.broker, "led"):
+        assert tell(peer, led("led", [0])).error_code == ClusterAuthorizationFailed.code
 
 
 def test_a_broker_without_peers_obeys_nobody(node: Broker, client: RawClient) -> None:

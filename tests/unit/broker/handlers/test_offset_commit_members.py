@@ -24,7 +24,7 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIden
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.raw_client import RawClient
 from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.group_calls import find_coordinator
+from tests.unit.broker.handlers.group_calls import AT_ONCE, find_coordinator
 from tests.unit.broker.handlers.test_offset_commit import commit, committed
 from tests.unit.broker.handlers.test_offset_delete import delete
 from tests.unit.broker.handlers.test_txn_offset_commit import Producer, eventually
@@ -33,7 +33,7 @@ from tests.unit.broker.handlers.test_txn_offset_commit import Producer, eventual
 @pytest.fixture(scope="module")
 def node() -> Iterator[Broker]:
     """A broker whose new groups do not wait for more members."""
-    with Broker(config={"group.initial.rebalance.delay.ms": "0"}) as broker:
+    with Broker(config=AT_ONCE) as broker:
         yield broker
 
 

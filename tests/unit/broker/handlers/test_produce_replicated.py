@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas import Broker
 from barnabas.errors import (
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
@@ -14,23 +13,16 @@ from barnabas.errors import (
 from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
 from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import topic_id_of
 from tests.unit.broker.handlers.test_produce import produce, request
 from tests.unit.broker.replicated import Follower, Shared, inside
+from tests.waiting import wait_until
 
 
-@pytest.fixture
-def shared(node: Broker, client: RawClient, topic: str) -> Shared:
-    found = Shared(node, topic, topic_id_of(client, topic))
-    found.told()
-    return found
-
-
-def _need(shared: Shared, min_insync_replicas: int) -> None:
+def _need(replicated: Shared, min_insync_replicas: int) -> None:
     def change() -> None:
-        shared.replica.partition.min_insync_replicas = min_insync_replicas
+        replicated.replica.partition.min_insync_replicas = min_insync_replicas
 
-    inside(shared.broker, change)
+    inside(replicated.broker, change)
 
 
 def _received(client: RawClient, version: int = 9) -> PartitionProduceResponse:
@@ -45,58 +37,73 @@ def _request(topic: str, timeout_ms: int = 5000) -> ProduceRequest:
 
 
 @pytest.fixture
-def parked(client: RawClient, shared: Shared) -> RawClient:
+def parked(client: RawClient, replicated: Shared) -> RawClient:
     """A connection on which an acks=all request waits for the follower."""
-    client.send(PRODUCE, 9, _request(shared.name.topic))
-    while shared.replica._waiting is None or not shared.replica._waiting:
-        pass
+    client.send(PRODUCE, 9, _request(replicated.name.topic))
+    wait_until(lambda: bool(replicated.replica._waiting))
     return client
 
 
 def test_pr_4_too_few_in_sync_are_refused_before_the_append(
-    client: RawClient, shared: Shared
+    client: RawClient, replicated: Shared
 ) -> None:
-    _need(shared, 2)
-    shared.told(isr=(0,), is_new_epoch=False)
-    refused = produce(client, shared.name.topic, batch(b"a"))
+    _need(replicated, 2)
+    replicated.told(isr=(0,), is_new_epoch=False)
+    refused = produce(client, replicated.name.topic, batch(b"a"))
     assert (refused.error_code, refused.base_offset) == (NotEnoughReplicas.code, -1)
-    assert shared.replica.log.log_end_offset == 0
-    assert produce(client, shared.name.topic, batch(b"a"), acks=1).error_code == 0
+    assert replicated.replica.log.log_end_offset == 0
+    assert produce(client, replicated.name.topic, batch(b"a"), acks=1).error_code == 0
 
 
-def test_pr_4_too_few_after_the_append(shared: Shared, parked: RawClient) -> None:
-    _need(shared, 2)
-    shared.told(isr=(0,), is_new_epoch=False)
+def test_pr_4_too_few_after_the_append(replicated: Shared, parked: RawClient) -> None:
+    _need(replicated, 2)
+    replicated.told(isr=(0,), is_new_epoch=False)
     answer = _received(parked)
     assert (answer.error_code, answer.base_offset) == (NotEnoughReplicasAfterAppend.code, 0)
-    assert (shared.replica.log.log_end_offset, shared.replica.high_watermark) == (1, 0)
+    assert (replicated.replica.log.log_end_offset, replicated.replica.high_watermark) == (1, 0)
 
 
 def test_pr_4_a_smaller_isr_that_is_large_enough_is_waited_for_no_longer(
-    shared: Shared, parked: RawClient
+    replicated: Shared, parked: RawClient
 ) -> None:
     """RE-8: a dead follower holds up acks=all no longer than until it is out."""
-    inside(shared.broker, shared.replica.isr_changed)
-    inside(shared.broker, lambda: _forget(shared, 1))
-    shared.told(isr=(0,), is_new_epoch=False)
+    inside(replicated.broker, replicated.replica.isr_changed)
+    inside(replicated.broker, lambda: _forget(replicated, 1))
+    replicated.told(isr=(0,), is_new_epoch=False)
     assert _received(parked).error_code == 0
 
 
-def _forget(shared: Shared, broker_id: int) -> None:
+def _forget(replicated: Shared, broker_id: int) -> None:
     from tests.unit.broker.replicated import EPOCHS, replicas_of
 
     live = {broker: epoch for broker, epoch in EPOCHS.items() if broker != broker_id}
-    replicas_of(shared.broker).live = live
+    replicas_of(replicated.broker).live = live
 
 
-def test_who_waits_learns_of_a_new_leader(shared: Shared, parked: RawClient) -> None:
-    shared.told(leader=1)
+def test_who_waits_learns_of_a_new_leader(replicated: Shared, parked: RawClient) -> None:
+    replicated.told(leader=1)
     assert _received(parked).error_code == NotLeaderOrFollower.code
 
 
-def test_a_follower_that_does_not_come_in_time(client: RawClient, shared: Shared) -> None:
-    client.send(PRODUCE, 9, _request(shared.name.topic, timeout_ms=100))
+def test_a_follower_that_does_not_come_in_time(client: RawClient, replicated: Shared) -> None:
+    client.send(PRODUCE, 9, _request(replicated.name.topic, timeout_ms=100))
     assert _received(client).error_code == RequestTimedOut.code
-    with RawClient(shared.broker.bootstrap_servers) as raw:
-        Follower(raw, shared).fetch(1)
-    assert shared.replica.high_watermark == 1
+    with RawClient(replicated.broker.bootstrap_servers) as raw:
+        Follower(raw, replicated).fetch(1)
+    assert replicated.replica.high_watermark == 1
+
+
+def test_of_whoever_has_given_up_nothing_is_kept(client: RawClient, replicated: Shared) -> None:
+    """While the watermark stands still, producers that try again and again take no memory."""
+    kept = []
+    for _ in range(10):
+        for _ in range(100):
+            client.send(PRODUCE, 9, _request(replicated.name.topic, timeout_ms=1))
+        answers = [_received(client).error_code for _ in range(100)]
+        assert answers == [RequestTimedOut.code] * 100
+        kept.append(len(replicated.replica._waiting or ()))
+    assert max(kept) < 400
+    client.send(PRODUCE, 9, _request(replicated.name.topic))
+    with RawClient(replicated.broker.bootstrap_servers) as raw:
+        Follower(raw, replicated).fetch(1001)
+    assert _received(client).error_code == 0

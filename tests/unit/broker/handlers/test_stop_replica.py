@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -35,15 +34,8 @@ from tests.unit.broker.handlers.cluster_calls import (
     BROKER_EPOCH,
     CONTROLLER_EPOCH,
     Member,
-    cluster_member,
     led,
 )
-
-
-@pytest.fixture(scope="module")
-def member() -> Iterator[Member]:
-    with cluster_member() as one:
-        yield one
 
 
 def stop(
@@ -54,42 +46,42 @@ def stop(
     return stop_replica_request(value, BROKER_EPOCH)
 
 
-def host(member: Member, topic: str, numbers: list[int]) -> None:
+def host(peer: Member, topic: str, numbers: list[int]) -> None:
     message, version = leader_and_isr_request(led(topic, numbers), BROKER_EPOCH, {})
-    assert member.call(LEADER_AND_ISR, message, version).error_code == 0
+    assert peer.call(LEADER_AND_ISR, message, version).error_code == 0
 
 
-def hosted(member: Member, topic: str) -> set[int]:
-    names = [replica.topic_partition for replica in member.node.replicas]
+def hosted(peer: Member, topic: str) -> set[int]:
+    names = [replica.topic_partition for replica in peer.node.replicas]
     return {name.partition for name in names if name.topic == topic}
 
 
-def directories(member: Member, topic: str) -> set[str]:
-    return {path.name for path in member.broker.data_dir.glob(f"{topic}-?")}
+def directories(peer: Member, topic: str) -> set[str]:
+    return {path.name for path in peer.broker.data_dir.glob(f"{topic}-?")}
 
 
-def test_what_is_stopped_stays_on_disk_and_what_is_deleted_does_not(member: Member) -> None:
-    host(member, "some", [0, 1, 2])
+def test_what_is_stopped_stays_on_disk_and_what_is_deleted_does_not(peer: Member) -> None:
+    host(peer, "some", [0, 1, 2])
     message, version = stop("some", [0], delete=False)
-    response = member.call(STOP_REPLICA, message, version)
+    response = peer.call(STOP_REPLICA, message, version)
     assert stop_replica_codes(response) == {TopicPartition("some", 0): 0}
-    assert hosted(member, "some") == {1, 2}
-    assert directories(member, "some") == {"some-0", "some-1", "some-2"}
+    assert hosted(peer, "some") == {1, 2}
+    assert directories(peer, "some") == {"some-0", "some-1", "some-2"}
     message, version = stop("some", [1, 5], delete=True)
-    response = member.call(STOP_REPLICA, message, version)
+    response = peer.call(STOP_REPLICA, message, version)
     assert stop_replica_codes(response) == dict.fromkeys(
         [TopicPartition("some", 1), TopicPartition("some", 5)], 0
     )
-    assert hosted(member, "some") == {2}
-    assert directories(member, "some") == {"some-0", "some-2"}
+    assert hosted(peer, "some") == {2}
+    assert directories(peer, "some") == {"some-0", "some-2"}
 
 
-def test_what_is_said_next_does_not_overtake_it(member: Member) -> None:
-    host(member, "back", list(range(40)))
+def test_what_is_said_next_does_not_overtake_it(peer: Member) -> None:
+    host(peer, "back", list(range(40)))
     stopping, version = stop("back", list(range(40)), delete=False)
     again = led("back", [39], leader_epoch=4)
     leading, in_version = leader_and_isr_request(again, BROKER_EPOCH, {})
-    client = member.client
+    client = peer.client
     frames = [
         *encode_request(STOP_REPLICA, version, 1, "raw", stopping),
         *encode_request(LEADER_AND_ISR, in_version, 2, "raw", leading),
@@ -97,13 +89,13 @@ def test_what_is_said_next_does_not_overtake_it(member: Member) -> None:
     client.send_bytes(b"".join(frames))  # type: ignore[arg-type]
     told: Any = [client.receive(STOP_REPLICA, version), client.receive(LEADER_AND_ISR, in_version)]
     assert [(number, answer.error_code) for number, answer in told] == [(1, 0), (2, 0)]
-    assert hosted(member, "back") == {39}
+    assert hosted(peer, "back") == {39}
 
 
 @pytest.mark.parametrize("version", range(STOP_REPLICA.max_version + 1))
-def test_every_version(member: Member, version: int) -> None:
+def test_every_version(peer: Member, version: int) -> None:
     topic = f"version{version}"
-    host(member, topic, [0, 1])
+    host(peer, topic, [0, 1])
     message = StopReplicaRequest(controller_id=7, controller_epoch=CONTROLLER_EPOCH)
     if version == 0:
         message.ungrouped_partitions = [StopReplicaPartitionV0(topic_name=topic)]
@@ -112,57 +104,57 @@ def test_every_version(member: Member, version: int) -> None:
     else:
         states = [StopReplicaPartitionState(partition_index=0)]
         message.topic_states = [StopReplicaTopicState(topic_name=topic, partition_states=states)]
-    assert member.call(STOP_REPLICA, message, version).error_code == 0
-    assert hosted(member, topic) == {1}
+    assert peer.call(STOP_REPLICA, message, version).error_code == 0
+    assert hosted(peer, topic) == {1}
 
 
 @pytest.mark.parametrize("delete", [False, True])
-def test_what_was_said_in_an_older_leader_epoch_is_refused(member: Member, delete: bool) -> None:
+def test_what_was_said_in_an_older_leader_epoch_is_refused(peer: Member, delete: bool) -> None:
     """KIP-570: it was under way for longer than what came after it.
 
     What counts is the epoch of the replica here: 3. -1 does not say, -2 is a topic that goes.
     """
     name = f"fenced-{delete}"
-    host(member, name, [0, 1, 2, 3, 4])
+    host(peer, name, [0, 1, 2, 3, 4])
     said = dict(enumerate([2, 3, 4, -1, -2]))
     names = [TopicPartition(name, number) for number in said]
     epochs = {names[number]: epoch for number, epoch in said.items()}
     missing = TopicPartition(name, 9)
     value = StopReplica(7, CONTROLLER_EPOCH, (*names, missing), delete, {**epochs, missing: 0})
     stopping, version = stop_replica_request(value, BROKER_EPOCH)
-    response = member.call(STOP_REPLICA, stopping, version)
+    response = peer.call(STOP_REPLICA, stopping, version)
     assert stop_replica_codes(response) == {
         **dict.fromkeys([*names, missing], 0),
         names[0]: FencedLeaderEpoch.code,
     }
-    assert hosted(member, name) == {0}
+    assert hosted(peer, name) == {0}
     there = {f"{name}-{number}" for number in ([0] if delete else said)}
-    assert directories(member, name) == there
+    assert directories(peer, name) == there
 
 
-def test_a_late_deletion_does_not_reach_a_replica_that_came_back(member: Member) -> None:
+def test_a_late_deletion_does_not_reach_a_replica_that_came_back(peer: Member) -> None:
     """It was sent on a connection that the controller has given up since."""
-    host(member, "again", [0])
+    host(peer, "again", [0])
     late = StopReplica(
         7, CONTROLLER_EPOCH, (TopicPartition("again", 0),), True, {TopicPartition("again", 0): 3}
     )
     back, version = leader_and_isr_request(led("again", [0], leader_epoch=4), BROKER_EPOCH, {})
-    assert member.call(LEADER_AND_ISR, back, version).error_code == 0
+    assert peer.call(LEADER_AND_ISR, back, version).error_code == 0
     stopping, version = stop_replica_request(late, BROKER_EPOCH)
-    codes = stop_replica_codes(member.call(STOP_REPLICA, stopping, version))
+    codes = stop_replica_codes(peer.call(STOP_REPLICA, stopping, version))
     assert codes == {TopicPartition("again", 0): FencedLeaderEpoch.code}
-    assert hosted(member, "again") == {0}
-    assert directories(member, "again") == {"again-0"}
+    assert hosted(peer, "again") == {0}
+    assert directories(peer, "again") == {"again-0"}
 
 
-def test_zk_3_who_is_refused(member: Member) -> None:
-    host(member, "kept", [0])
+def test_zk_3_who_is_refused(peer: Member) -> None:
+    host(peer, "kept", [0])
     late, version = stop("kept", [0], delete=True, controller_epoch=CONTROLLER_EPOCH - 1)
-    assert member.call(STOP_REPLICA, late, version).error_code == StaleControllerEpoch.code
+    assert peer.call(STOP_REPLICA, late, version).error_code == StaleControllerEpoch.code
     message, version = stop("kept", [0], delete=True)
     message.broker_epoch = BROKER_EPOCH - 1
-    assert member.call(STOP_REPLICA, message, version).error_code == StaleBrokerEpoch.code
-    assert hosted(member, "kept") == {0}
+    assert peer.call(STOP_REPLICA, message, version).error_code == StaleBrokerEpoch.code
+    assert hosted(peer, "kept") == {0}
 
 
 def test_a_broker_without_peers_obeys_nobody(node: Broker, client: RawClient, topic: str) -> None:

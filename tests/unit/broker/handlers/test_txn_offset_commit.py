@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -41,7 +40,7 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitTopic,
 )
-from tests.raw_client import PATIENCE_S, RawClient
+from tests.raw_client import RawClient
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_offset_commit import (  # noqa: F401  (fixtures)
     _coordinator,
@@ -49,14 +48,12 @@ from tests.unit.broker.handlers.test_offset_commit import (  # noqa: F401  (fixt
     committed,
     deny,
 )
+from tests.waiting import wait_until
 
 
 def patiently(ask: Callable[[], int]) -> None:
     """Ask until it succeeds: the coordinator is being loaded, the last transaction completed."""
-    end = time.monotonic() + PATIENCE_S
-    while (code := ask()) != 0:
-        assert time.monotonic() < end, f"still error {code}"
-        time.sleep(0.01)
+    wait_until(lambda: ask() == 0)
 
 
 class Producer:
@@ -139,10 +136,7 @@ def stable(client: RawClient, group_id: str, topic: str) -> tuple[int, int]:
 
 def eventually(client: RawClient, group_id: str, topic: str, offset: int) -> None:
     """EndTxn is answered before its markers are written."""
-    end = time.monotonic() + PATIENCE_S
-    while stable(client, group_id, topic) != (offset, 0):
-        assert time.monotonic() < end, stable(client, group_id, topic)
-        time.sleep(0.01)
+    wait_until(lambda: stable(client, group_id, topic) == (offset, 0))
 
 
 @pytest.mark.parametrize("version", range(TXN_OFFSET_COMMIT.max_version + 1))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
-import pytest
+from collections.abc import Mapping
 
 from barnabas import Broker
 from barnabas.broker.metadata_wire import update_metadata_request
@@ -26,7 +24,6 @@ from tests.unit.broker.handlers.cluster_calls import (
     BROKER_EPOCH,
     CONTROLLER_EPOCH,
     Member,
-    cluster_member,
     topic_id,
 )
 
@@ -37,27 +34,21 @@ BROKERS = tuple(
 )
 
 
-@pytest.fixture(scope="module")
-def member() -> Iterator[Member]:
-    with cluster_member() as one:
-        yield one
-
-
 def update(*names: str, removed: tuple[str, ...] = ()) -> UpdateMetadata:
     topics = tuple(TopicImage(name, topic_id(name), {0: LED, 1: LED}, {}) for name in names)
     return UpdateMetadata(7, CONTROLLER_EPOCH, "", BROKERS, topics, removed)
 
 
-def tell(member: Member, value: UpdateMetadata, broker_epoch: int = BROKER_EPOCH) -> int:
-    known: Mapping[str, TopicImage] = member.node.image.topics
+def tell(peer: Member, value: UpdateMetadata, broker_epoch: int = BROKER_EPOCH) -> int:
+    known: Mapping[str, TopicImage] = peer.node.image.topics
     message, version = update_metadata_request(value, broker_epoch, known)
-    return int(member.call(UPDATE_METADATA, message, version).error_code)
+    return int(peer.call(UPDATE_METADATA, message, version).error_code)
 
 
-def partitions(member: Member, topic: str) -> list[tuple[int, int, int, list[int]]]:
+def partitions(peer: Member, topic: str) -> list[tuple[int, int, int, list[int]]]:
     names = [MetadataRequestTopic(name=topic)]
     wanted = MetadataRequest(topics=names, allow_auto_topic_creation=False)
-    (found,) = member.call(METADATA, wanted, 9).topics
+    (found,) = peer.call(METADATA, wanted, 9).topics
     if found.error_code:
         assert found.error_code == UnknownTopicOrPartition.code
         return []
@@ -67,40 +58,40 @@ def partitions(member: Member, topic: str) -> list[tuple[int, int, int, list[int
     ]
 
 
-def test_zk_4_clients_are_told_what_the_controller_says(member: Member) -> None:
-    cluster_id = member.node.image.cluster_id
-    assert tell(member, update("told")) == 0
-    assert partitions(member, "told") == [(0, 7, 3, [7, 0]), (1, 7, 3, [7, 0])]
-    answer = member.call(METADATA, MetadataRequest(topics=[]), 9)
+def test_zk_4_clients_are_told_what_the_controller_says(peer: Member) -> None:
+    cluster_id = peer.node.image.cluster_id
+    assert tell(peer, update("told")) == 0
+    assert partitions(peer, "told") == [(0, 7, 3, [7, 0]), (1, 7, 3, [7, 0])]
+    answer = peer.call(METADATA, MetadataRequest(topics=[]), 9)
     assert answer.controller_id == 7
     assert answer.cluster_id == cluster_id
     assert sorted((each.node_id, each.port) for each in answer.brokers) == [(0, 9000), (7, 9007)]
-    assert tell(member, update(removed=("told",))) == 0
-    assert partitions(member, "told") == []
+    assert tell(peer, update(removed=("told",))) == 0
+    assert partitions(peer, "told") == []
 
 
-def test_a_topics_own_config_comes_from_the_store(member: Member) -> None:
+def test_a_topics_own_config_comes_from_the_store(peer: Member) -> None:
     path = layout.topic_config_path("configured")
     data = layout.encode_config({"retention.ms": "10"})
-    member.run(member.node.store.commit([Create(path, data)]))
-    assert tell(member, update("configured")) == 0
-    assert member.node.image.topics["configured"].config == {"retention.ms": "10"}
+    peer.run(peer.node.store.commit([Create(path, data)]))
+    assert tell(peer, update("configured")) == 0
+    assert peer.node.image.topics["configured"].config == {"retention.ms": "10"}
 
 
-def test_zk_3_who_is_refused(member: Member) -> None:
-    assert tell(member, update("before")) == 0
+def test_zk_3_who_is_refused(peer: Member) -> None:
+    assert tell(peer, update("before")) == 0
     late = update("late")._replace(controller_epoch=CONTROLLER_EPOCH - 1)
-    assert tell(member, late) == StaleControllerEpoch.code
-    assert tell(member, update("late"), BROKER_EPOCH - 1) == StaleBrokerEpoch.code
-    assert tell(member, update("before"), -1) == 0
-    assert partitions(member, "late") == []
+    assert tell(peer, late) == StaleControllerEpoch.code
+    assert tell(peer, update("late"), BROKER_EPOCH - 1) == StaleBrokerEpoch.code
+    assert tell(peer, update("before"), -1) == 0
+    assert partitions(peer, "late") == []
 
 
-def test_what_has_no_topic_ids_is_refused(member: Member) -> None:
+def test_what_has_no_topic_ids_is_refused(peer: Member) -> None:
     message, _ = update_metadata_request(update("old"), BROKER_EPOCH, {})
-    assert member.call(UPDATE_METADATA, message, 6).error_code == UnsupportedVersion.code
+    assert peer.call(UPDATE_METADATA, message, 6).error_code == UnsupportedVersion.code
     message, _ = update_metadata_request(update(), BROKER_EPOCH, {})
-    assert member.call(UPDATE_METADATA, message, 6).error_code == 0, "brokers have no ids to lack"
+    assert peer.call(UPDATE_METADATA, message, 6).error_code == 0, "brokers have no ids to lack"
 
 
 def test_a_broker_without_peers_obeys_nobody(node: Broker, client: RawClient, topic: str) -> None:

@@ -1,0 +1,37 @@
+"""What keeps a client waiting, and when its user is told: once per cause, then now and then. Pure.
+
+A cause is what happens to whom: a kind of error, and the group, transactional id or partition that
+has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from barnabas.errors import BarnabasError
+
+MOMENT_MS = 1_000
+"""What a coordinator needs to be elected and to load, about: not worth a word."""
+_REPEAT_MS = 30_000
+
+
+class Trouble:
+    def __init__(self, patience_ms: int = 0) -> None:
+        """`patience_ms`: how long it has to last before anybody is told."""
+        self._patience_ms = patience_ms
+        self._began_ms: dict[Hashable, int] = {}
+        self._told_ms: dict[tuple[Hashable, type[BarnabasError]], int] = {}
+
+    def is_news(self, who: Hashable, kind: type[BarnabasError], now_ms: int) -> bool:
+        """Whether to tell of this failure; counts as told then."""
+        if now_ms - self._began_ms.setdefault(who, now_ms) < self._patience_ms:
+            return False
+        told_ms = self._told_ms.get((who, kind))
+        if told_ms is not None and now_ms - told_ms < _REPEAT_MS:
+            return False
+        self._told_ms[who, kind] = now_ms
+        return True
+
+    def over(self, who: Hashable) -> None:
+        """They have what they waited for; what they were told they remember."""
+        self._began_ms.pop(who, None)

@@ -1,0 +1,89 @@
+"""What a metadata store on servers is to its user: one session after the other.
+
+Reads are asked again until there is an answer, for as long as the session lives. A session that
+is over is told once by EXPIRED, and the next one, which begins by itself, by CONNECTED. How a
+server is reached and asked is the business of the stores that build on this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+from barnabas.cluster.store import MetadataStore, SessionExpired, SessionState, Znode
+from barnabas.cluster.watches import Watches
+
+_NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
+
+
+class RemoteStore(MetadataStore):
+    """The state of the session, who is told of it, and who waits for a connection."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+        self._session_id = 0
+        self._is_closed = False
+        self._watches = Watches(self._set_watch)
+        self._listeners: list[Callable[[SessionState], None]] = []
+        self._changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def session_state(self) -> SessionState:
+        return self._state
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> None:
+        self._listeners.append(callback)
+
+    async def read(self, path: str) -> Znode | None:
+        return (await self.read_many([path]))[0]
+
+    async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        session_id = self._session_id
+        nodes: list[Znode | None] = []
+        for start in range(0, len(paths), _NODES_PER_READ):
+            nodes += await self._read(paths[start : start + _NODES_PER_READ], session_id)
+        return nodes
+
+    def watch(self, path: str, callback: Callable[[], None]) -> None:
+        is_connected = self._state is SessionState.CONNECTED
+        self._watches.add(path, callback, is_connected=is_connected)
+
+    @abstractmethod
+    async def _read(self, paths: Sequence[str], session_id: int) -> list[Znode | None]:
+        """Some nodes that fit into one request, asked for until there is an answer."""
+
+    @abstractmethod
+    def _set_watch(self, path: str, is_set: Callable[[object], None]) -> None:
+        """As in `SetWatch`."""
+
+    async def _connected(self, session_id: int, path: str) -> None:
+        """Returns when there is a connection in this session; raises SessionExpired."""
+        while True:
+            if self._is_closed:
+                raise SessionExpired(path, "the metadata store is closed")
+            if self._state is SessionState.EXPIRED or session_id != self._session_id:
+                raise SessionExpired(path, "the session is over")
+            if self._state is SessionState.CONNECTED:
+                return
+            await asyncio.shield(self._changed)
+
+    def _end(self) -> None:
+        """Nothing can be begun any more."""
+        self._is_closed = True
+        self._state = SessionState.EXPIRED
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let those go on who wait for the state to change."""
+        changed, self._changed = self._changed, asyncio.get_running_loop().create_future()
+        changed.set_result(None)
+
+    def _tell(self) -> None:
+        state = self._state
+        for listener in list(self._listeners):
+            listener(state)

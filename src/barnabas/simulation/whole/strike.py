@@ -1,0 +1,39 @@
+"""A process's death in the middle of a turn: at an operation on its machine's files.
+
+`kill -9` and a power cut fall between any two system calls, not only where a coroutine awaits. Only
+what changes the disk is counted, or makes it safe: between two reads nothing is left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import NoReturn
+
+from barnabas.simulation.whole.lives import ProcessOver
+
+
+class Strike:
+    """Falls on one operation: that is not done, or if it writes, done in part."""
+
+    __slots__ = ("_befall", "_left", "_random")
+
+    def __init__(self, operations: int, random: Random, befall: Callable[[], object]) -> None:
+        """`befall`: to kill the process, or to cut its power."""
+        assert operations > 0
+        self._left = operations
+        self._random = random
+        self._befall = befall
+
+    def falls(self) -> bool:
+        """Whether the operation that begins now is the one."""
+        self._left -= 1
+        return self._left == 0
+
+    def share(self, size: int) -> int:
+        """How much of a write of so many bytes is done."""
+        return self._random.choice((0, self._random.randint(0, size), size))
+
+    def fall(self) -> NoReturn:
+        self._befall()
+        raise ProcessOver

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
@@ -441,28 +442,14 @@ def test_into_a_pipe_changes_are_told_as_they_come(
     cluster: barnabas.Cluster, admin: SyncAdmin
 ) -> None:
     create(admin, "piped", [2, 1])
-    watching = subprocess.Popen(
-        [COMMAND, "partitions", "watch", "--topic", "piped", "--interval-ms", "50",
-         "--bootstrap-server", cluster.bootstrap_servers],
-        stdout=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-    assert watching.stdout is not None
-    try:
-        assert [watching.stdout.readline().split("\t")[0] for _ in range(3)] == [
-            "Topic: piped",
-            "",
-            "",
-        ]
+    with watching(cluster.bootstrap_servers, "--topic", "piped") as lines:
+        assert [next(lines).split("\t")[0] for _ in range(3)] == ["Topic: piped", "", ""]
         time.sleep(0.2)
         bounce(cluster, admin, 2, "piped")
-        told = [watching.stdout.readline().partition(" piped-0: ")[2] for _ in range(2)]
+        told = [next(lines).partition(" piped-0: ")[2] for _ in range(2)]
         assert told[0].startswith("leader broker 2 -> broker 1, epoch 1: broker 2 ")
         assert told[1].startswith("broker 2 left the ISR: ")
-        assert "broker 2 joined the ISR: it has caught up\n" in watching.stdout.readline()
-    finally:
-        watching.kill()
-        watching.communicate()
+        assert "broker 2 joined the ISR: it has caught up\n" in next(lines)
 
 
 def test_a_watcher_whom_nobody_answers_says_so_and_waits() -> None:
@@ -470,20 +457,26 @@ def test_a_watcher_whom_nobody_answers_says_so_and_waits() -> None:
     with barnabas.Broker() as broker:
         with SyncAdmin(broker.bootstrap_servers) as admin:
             create(admin, "alone", [0])
-        watching = subprocess.Popen(
-            [COMMAND, "partitions", "watch", "--interval-ms", "50",
-             "--bootstrap-server", broker.bootstrap_servers],
-            stdout=subprocess.PIPE,
-            text=True,
-        )  # fmt: skip
-        assert watching.stdout is not None
-        try:
-            assert watching.stdout.readline().startswith("Topic: alone\t")
-            assert watching.stdout.readline().startswith("\tBroker: 0\t")
+        with watching(broker.bootstrap_servers) as lines:
+            assert next(lines).startswith("Topic: alone\t")
+            assert next(lines).startswith("\tBroker: 0\t")
             broker.stop()
-            lines = iter(watching.stdout.readline, "")
             assert any(line.endswith("Z no broker has answered since\n") for line in lines)
-            assert watching.poll() is None
-        finally:
-            watching.kill()
-            watching.communicate()
+
+
+@contextlib.contextmanager
+def watching(servers: str, *words: str) -> Iterator[Iterator[str]]:
+    """The lines of a watcher that writes into a pipe, and that is still at it in the end."""
+    watcher = subprocess.Popen(
+        [COMMAND, "partitions", "watch", "--interval-ms", "50", "--bootstrap-server", servers,
+         *words],
+        stdout=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    assert watcher.stdout is not None
+    try:
+        yield iter(watcher.stdout.readline, "")
+        assert watcher.poll() is None
+    finally:
+        watcher.kill()
+        watcher.communicate()

@@ -50,6 +50,14 @@ async def take_office(session: MetadataStore, broker_id: int, now_ms: int) -> No
             return
 
 
+async def follow_no_more(controller: Server, leader: Server, follower: Server) -> None:
+    """A topic whose second follower has stopped to fetch."""
+    await controller.node.controller.create_topic(NewTopic("t", assignment={0: [2, 3, 1]}))
+    await until(lambda: all("t" in each.node.image.topics for each in (follower, leader)))
+    assert follower._neighbours is not None
+    await follower._neighbours.fetchers.stop()
+
+
 def append(leader: Server, numbers: Iterable[int], topic: str = "t") -> None:
     """Something that the followers have not: who has everything is never too slow."""
     for number in numbers:
@@ -103,11 +111,7 @@ def test_a_proposal_outlasts_the_controller_that_it_was_meant_for(cluster: Clust
 
     async def scene() -> None:
         controller, leader, follower = (cluster.server(n) for n in (1, 2, 3))
-        await controller.node.controller.create_topic(NewTopic("t", assignment={0: [2, 3, 1]}))
-        await until(lambda: "t" in follower.node.image.topics)
-        await until(lambda: "t" in leader.node.image.topics)
-        assert follower._neighbours is not None
-        await follower._neighbours.fetchers.stop()
+        await follow_no_more(controller, leader, follower)
         append(leader, range(1))
         # Somebody has the office who does not answer, and then nobody has it.
         assert cluster._store is not None
@@ -133,11 +137,7 @@ def test_a_proposal_outlasts_what_nobody_thought_of(cluster: Cluster) -> None:
 
     async def scene() -> None:
         controller, leader, follower = (cluster.server(n) for n in (1, 2, 3))
-        await controller.node.controller.create_topic(NewTopic("t", assignment={0: [2, 3, 1]}))
-        await until(lambda: "t" in follower.node.image.topics)
-        await until(lambda: "t" in leader.node.image.topics)
-        assert follower._neighbours is not None
-        await follower._neighbours.fetchers.stop()
+        await follow_no_more(controller, leader, follower)
         assert cluster._store is not None
         odd = cluster._store.session()
         now_ms = leader.clock.now_ms()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -238,13 +239,17 @@ def test_a_cut_marker_opens_its_transaction_again(tmp_path: Path) -> None:
     producers = Producers(log)
     producers.send(1)
     producers.end(1, ABORT)
-    size = log.size_bytes
     log.release()
-    with (tmp_path / f"{0:020}.log").open("r+b") as file:
-        file.truncate(size - 1)
+    _tear_the_marker(tmp_path)
     log = open_at(tmp_path, start=CRASHED)
     assert (log.log_end_offset, log.last_stable_offset(1)) == (1, 0)
     assert log.aborted_transactions(0, 1) == []
+
+
+def _tear_the_marker(directory: Path) -> None:
+    """It is the last batch of the first segment."""
+    path = directory / f"{0:020}.log"
+    os.truncate(path, path.stat().st_size - 1)
 
 
 def _commit_offsets(log: Log, producer_id: int) -> None:
@@ -307,10 +312,8 @@ def test_no_index_of_a_lost_past_outlives_its_segment(tmp_path: Path) -> None:
     producers = Producers(log)
     producers.send(1)
     producers.end(1, ABORT)
-    size = log.size_bytes
     log.close()
-    with (tmp_path / f"{0:020}.log").open("r+b") as file:
-        file.truncate(size - 1)
+    _tear_the_marker(tmp_path)
     log = open_at(tmp_path, start=CRASHED)
     log.start_at(0)
     producers = Producers(log)

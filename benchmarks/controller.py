@@ -34,7 +34,7 @@ def measure(partitions: int = PARTITIONS) -> list[Figure]:
     two = {broker_id: live[broker_id] for broker_id in (2, 3)}
     fails, decision = _best(lambda: controller.brokers_changed(two))
     assert len(decision.operations) == partitions + 1
-    pieces = len(split(decision))
+    pieces = len(split(decision.operations))
     after = Controller(1, decision.image)
     comes, _ = _best(lambda: after.brokers_changed({**two, 1: live[1]._replace(epoch=9)}))
     elected, _ = _best(lambda: controller.elected([]))

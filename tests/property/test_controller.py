@@ -89,7 +89,7 @@ class World:
 
     def carry_out(self, decision: Decision, pieces: int | None = None) -> None:
         """Commit and send; or only the first pieces of it, and then fall silent."""
-        parts = split(decision, max_bytes=1 if pieces is not None else 500_000)
+        parts = split(decision.operations, max_bytes=1 if pieces is not None else 500_000)
         for operations in parts[:pieces]:
             self.commit(operations)
         if pieces is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.store import Operation
-from barnabas.controller.decision import Decision, split
+from barnabas.controller.decision import split
 from barnabas.errors import FencedLeaderEpoch, OffsetNotAvailable, UnknownLeaderEpoch
 from barnabas.replication import follower
 from barnabas.replication.follower import Aligned, EpochEnd, FetchFrom, OwnLog
@@ -379,8 +379,8 @@ def test_split_controller_the_old_one_writes_nothing() -> None:
 
 
 def test_split_controller_is_seen_without_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unfenced(decision: Decision) -> list[Sequence[Operation]]:
-        return [operations[1:] for operations in split(decision) if len(operations) > 1]
+    def unfenced(operations: Sequence[Operation]) -> list[Sequence[Operation]]:
+        return [some[1:] for some in split(operations) if len(some) > 1]
 
     monkeypatch.setattr(controller_pump, "split", unfenced)
     breaks("fencing", lambda machines: a_deposed_controller_decides(), Machines())

@@ -441,7 +441,7 @@ class Office:
 
     async def _commit(self, decision: Decision) -> BadVersion | None:
         """An error where a leader may have been faster, and nothing of it has been committed."""
-        for number, operations in enumerate(split(decision)):
+        for number, operations in enumerate(split(decision.operations)):
             if self.agenda.ended is not None:
                 raise self.agenda.ended
             try:

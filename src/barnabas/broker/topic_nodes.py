@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from barnabas.clock import Random
 from barnabas.cluster import layout
-from barnabas.cluster.image import ClusterImage, TopicImage
+from barnabas.cluster.image import TopicImage
 from barnabas.cluster.layout import TopicNode
 from barnabas.cluster.loading import (
     LatestEpochOf,
@@ -23,7 +23,7 @@ from barnabas.cluster.loading import (
     load_partitions,
 )
 from barnabas.cluster.store import Check, MetadataStore, Operation, Set
-from barnabas.controller.decision import Decision, split
+from barnabas.controller.decision import split
 from barnabas.types import TopicPartition
 
 
@@ -135,7 +135,6 @@ class TopicNodes:
             found[name] = _Read(topic, version)
             self.versions[name] = version
         if len(operations) > 1:
-            # Nothing else is decided, so there is no image of it.
-            for some in split(Decision(tuple(operations), ClusterImage.empty(), ())):
+            for some in split(operations):
                 await self._store.commit(some)
         return found

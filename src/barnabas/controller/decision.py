@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from barnabas.cluster.control import ControlRequest
@@ -33,16 +33,17 @@ class Decision(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def split(decision: Decision, max_bytes: int = 500_000) -> list[tuple[Operation, ...]]:
-    """The operations in several commits, in their order, each fenced by the controller's epoch.
+def split(operations: Sequence[Operation], max_bytes: int = 500_000) -> list[tuple[Operation, ...]]:
+    """A decision's operations in several commits, in their order, each fenced by the first one,
+    the check of the controller's epoch.
 
     For decisions on more partitions than a store takes at once. The order is such that whoever
     finds some of them done can go on from there. A node is not separated from the first one below
     it, by whose absence one would tell that neither has been made.
     """
-    if not decision.operations:
+    if not operations:
         return []
-    fence, *rest = decision.operations
+    fence, *rest = operations
     assert isinstance(fence, Check)
     return [(fence, *some) for some in _chunks(rest, max_bytes)] or [(fence,)]
 

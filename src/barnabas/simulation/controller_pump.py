@@ -284,7 +284,7 @@ class ControllerPump:
     async def _carry_out(self, decision: Decision) -> None:
         """Commit, apply, send; in this order, or nothing."""
         controller = self.controller
-        for operations in split(decision):
+        for operations in split(decision.operations):
             await self._broker.session.commit(operations)
         if controller is None or controller is not self.controller:
             return  # the session ended meanwhile

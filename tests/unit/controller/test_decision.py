@@ -15,7 +15,7 @@ def test_each_piece_is_fenced_and_none_is_larger_than_asked() -> None:
     """ZK-3: what a deposed controller has begun, it cannot go on with."""
     stage = Stage(topic("t", *[led(1, 2)] * 100))
     decision = stage.go(1)
-    pieces = split(decision, max_bytes=2_000)
+    pieces = split(decision.operations, max_bytes=2_000)
     assert len(pieces) > 3
     assert all(piece[0] == FENCE and len(piece) > 1 for piece in pieces)
     assert [op for piece in pieces for op in piece[1:]] == list(decision.operations[1:])
@@ -26,8 +26,8 @@ def test_each_piece_is_fenced_and_none_is_larger_than_asked() -> None:
 def test_a_small_decision_is_one_commit() -> None:
     stage = Stage(topic("t", led(1, 2)))
     decision = stage.go(1)
-    assert split(decision) == [decision.operations]
-    assert split(stage.go(3)) == []
+    assert split(decision.operations) == [decision.operations]
+    assert split(stage.go(3).operations) == []
 
 
 def test_a_topics_first_node_comes_with_its_first_partition() -> None:
@@ -35,7 +35,7 @@ def test_a_topics_first_node_comes_with_its_first_partition() -> None:
     stage = Stage()
     never = PartitionImage.never_led((1,))
     decision = stage.controller.topics_added([topic("t", never, never), topic("u", never)])
-    pieces = split(decision, max_bytes=1)
+    pieces = split(decision.operations, max_bytes=1)
     assert [[op.path for op in piece[1:]] for piece in pieces] == [
         [
             "/brokers/topics/t/partitions",
@@ -55,7 +55,7 @@ def test_the_next_controller_can_go_on_from_between_two_pieces() -> None:
     """Whatever was committed of a creation, the rest is made by whoever takes office then."""
     never = PartitionImage.never_led((1,))
     whole = Stage().controller.topics_added([topic("t", *[never] * 5)])
-    pieces = split(whole, max_bytes=1)
+    pieces = split(whole.operations, max_bytes=1)
     assert len(pieces) == 5
     for done in range(6):
         tree = _tree("/controller_epoch", "/brokers", "/brokers/topics", "/brokers/topics/t")

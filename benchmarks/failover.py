@@ -5,7 +5,8 @@
 Three processes, replication factor 3, min.insync.replicas 2, an idempotent producer with acks=all
 that writes to the partitions in turn. "after the znode" is from the moment in which ZooKeeper drops
 the registration to the first acknowledgement afterwards; the kill itself is noticed only when the
-session ends (here after 2 s), which is ZooKeeper's share and not counted.
+session ends (here after 2 s), which is ZooKeeper's share and not counted. The producer asks again
+after 0.1 s at most: librdkafka's own pauses, of up to a second by then, are not the cluster's.
 """
 
 from __future__ import annotations
@@ -130,6 +131,7 @@ class _Load:
                 "enable.idempotence": True,
                 "linger.ms": 0,
                 "retry.backoff.ms": 50,
+                "retry.backoff.max.ms": 100,
                 "topic.metadata.refresh.fast.interval.ms": 50,
                 "log_level": 0,
             }

@@ -5,8 +5,9 @@
 Three processes, replication factor 3, min.insync.replicas 2, an idempotent producer with acks=all
 that writes to the partitions in turn. "after the znode" is from the moment in which ZooKeeper drops
 the registration to the first acknowledgement afterwards; the kill itself is noticed only when the
-session ends (here after 2 s), which is ZooKeeper's share and not counted. The producer asks again
-after 0.1 s at most: librdkafka's own pauses, of up to a second by then, are not the cluster's.
+session ends (here after 2 s), which is ZooKeeper's share and not counted. librdkafka is the load,
+and has pauses of its own before it tries a new leader; so one more producer, ours, writes one
+record after the other and tries again every 50 ms. What it waits for is the cluster alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient  # type: ignore[import-untyped]
 
+from barnabas.client import SyncProducer
 from benchmarks.figures import Figure, parser_of, show
 from tests.integration.cluster_process import ClusterProcess, cluster_process
 from tests.waiting import wait_until
@@ -47,8 +49,10 @@ def measure(partitions: int) -> list[Figure]:
     stopped = _measure(partitions, 3, signal.SIGTERM)
     return [
         Figure("killed: first record after the znode", "s", killed.first_record, 1.0),
+        Figure("killed: first record of librdkafka", "s", killed.first_of_load),
         Figure("killed: a record in every partition", "s", killed.every_partition),
         Figure("controller killed: first record after the znode", "s", controller.first_record),
+        Figure("controller killed: first record of librdkafka", "s", controller.first_of_load),
         Figure("controller killed: a record in every partition", "s", controller.every_partition),
         Figure("stopped in order: no leader is left there", "s", stopped.moved, 3.0),
         Figure("stopped in order: longest wait for a record", "s", stopped.longest_wait),
@@ -56,9 +60,10 @@ def measure(partitions: int) -> list[Figure]:
 
 
 class _Times(NamedTuple):
-    """Seconds: the first two after the znode has gone, the third after the signal."""
+    """Seconds: the first three after the znode has gone, the fourth after the signal."""
 
     first_record: float
+    first_of_load: float
     every_partition: float
     moved: float
     longest_wait: float
@@ -74,6 +79,8 @@ def _measure(partitions: int, leader: int, how: signal.Signals) -> _Times:
         gone = _Gone(cluster, leader)
         load = _Load(cluster.bootstrap_servers, partitions)
         wait_until(load.is_everywhere, _PATIENCE_SECONDS)
+        probe = _Probe(cluster.bootstrap_servers, partitions)
+        wait_until(lambda: probe.acknowledged, _PATIENCE_SECONDS)
         process = cluster.brokers[leader].process
         assert process is not None
         admin = AdminClient({"bootstrap.servers": cluster.brokers[2].bootstrap_servers})
@@ -83,12 +90,15 @@ def _measure(partitions: int, leader: int, how: signal.Signals) -> _Times:
         moved = time.perf_counter() - began
         wait_until(lambda: gone.at > 0, _PATIENCE_SECONDS)
         wait_until(lambda: load.is_everywhere_since(gone.at), _PATIENCE_SECONDS)
+        wait_until(lambda: probe.acknowledged[-1] > gone.at, _PATIENCE_SECONDS)
         ended = time.perf_counter()
+        probe.stop()
         load.stop()
         gone.client.stop()
         after = sorted(load.first_since(gone.at))
         longest = load.longest(began, ended)
-        return _Times(after[0] - gone.at, after[-1] - gone.at, moved, longest)
+        first = next(at for at in probe.acknowledged if at > gone.at)
+        return _Times(first - gone.at, after[0] - gone.at, after[-1] - gone.at, moved, longest)
 
 
 def _create(cluster: ClusterProcess, partitions: int, leader: int) -> None:
@@ -119,6 +129,29 @@ class _Gone:
         self.at = time.perf_counter()
 
 
+class _Probe:
+    """Writes one record after the other, to one partition after the other."""
+
+    def __init__(self, servers: str, partitions: int) -> None:
+        self.acknowledged: list[float] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(servers, partitions), daemon=True)
+        self._thread.start()
+
+    def _run(self, servers: str, partitions: int) -> None:
+        with SyncProducer(servers, retry_backoff_ms=50) as producer:
+            for number in itertools.count():
+                if self._stopping.is_set():
+                    return
+                producer.send(TOPIC, b"probe", partition=number % partitions)
+                producer.flush()
+                self.acknowledged.append(time.perf_counter())
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
 class _Load:
     """Writes to one partition after the other, and notes when each was acknowledged."""
 
@@ -131,7 +164,6 @@ class _Load:
                 "enable.idempotence": True,
                 "linger.ms": 0,
                 "retry.backoff.ms": 50,
-                "retry.backoff.max.ms": 100,
                 "topic.metadata.refresh.fast.interval.ms": 50,
                 "log_level": 0,
             }

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.session_store import SessionStore
 from barnabas.cluster.store import (
-    MetadataStore,
     Operation,
     SessionExpired,
     SessionState,
@@ -23,23 +23,13 @@ if TYPE_CHECKING:
     from barnabas.cluster.embedded import EmbeddedStore
 
 
-class EmbeddedSession(MetadataStore):
+class EmbeddedSession(SessionStore):
     """Made by `EmbeddedStore.session`; the store must live longer."""
 
     def __init__(self, store: EmbeddedStore) -> None:
+        super().__init__(store.new_session_id(), SessionState.CONNECTED)
         self._store = store
-        self._session_id = store.new_session_id()
-        self._state = SessionState.CONNECTED
         self._watches: dict[str, dict[Callable[[], None], None]] = {}
-        self._listeners: list[Callable[[SessionState], None]] = []
-
-    @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def session_state(self) -> SessionState:
-        return self._state
 
     async def read(self, path: str) -> Znode | None:
         self._check_session(path)
@@ -59,9 +49,6 @@ class EmbeddedSession(MetadataStore):
     def _changed(self, path: str) -> None:
         for callback in self._watches.pop(path, ()):
             callback()
-
-    def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        self._listeners.append(callback)
 
     def expire(self) -> None:
         """End the session as a server does; whoever watches in it is told so at once."""
@@ -84,10 +71,6 @@ class EmbeddedSession(MetadataStore):
     def _end(self) -> None:
         self._state = SessionState.EXPIRED
         self._store.end_session(self._session_id)
-
-    def _tell(self) -> None:
-        for listener in list(self._listeners):
-            listener(self._state)
 
     def _check_session(self, path: str) -> None:
         if self._state is SessionState.EXPIRED:

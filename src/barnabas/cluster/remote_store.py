@@ -11,33 +11,21 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
-from barnabas.cluster.store import MetadataStore, SessionExpired, SessionState, Znode
+from barnabas.cluster.session_store import SessionStore
+from barnabas.cluster.store import SessionExpired, SessionState, Znode
 from barnabas.cluster.watches import Watches
 
 _NODES_PER_READ = 500  # a request is at most 1 MiB, and a path 300 bytes
 
 
-class RemoteStore(MetadataStore):
-    """The state of the session, who is told of it, and who waits for a connection."""
+class RemoteStore(SessionStore):
+    """Who waits for a connection, and who for a change."""
 
     def __init__(self, state: SessionState) -> None:
-        self._state = state
-        self._session_id = 0
+        super().__init__(0, state)
         self._is_closed = False
         self._watches = Watches(self._set_watch)
-        self._listeners: list[Callable[[SessionState], None]] = []
         self._changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def session_state(self) -> SessionState:
-        return self._state
-
-    def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        self._listeners.append(callback)
 
     async def read(self, path: str) -> Znode | None:
         return (await self.read_many([path]))[0]
@@ -82,8 +70,3 @@ class RemoteStore(MetadataStore):
         """Let those go on who wait for the state to change."""
         changed, self._changed = self._changed, asyncio.get_running_loop().create_future()
         changed.set_result(None)
-
-    def _tell(self) -> None:
-        state = self._state
-        for listener in list(self._listeners):
-            listener(state)

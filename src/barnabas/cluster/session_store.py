@@ -1,0 +1,32 @@
+"""A metadata store whose sessions may end before it does: which one it is, and who hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.cluster.store import MetadataStore, SessionState
+
+
+class SessionStore(MetadataStore):
+    """The session of now, and those who are told of its states."""
+
+    def __init__(self, session_id: int, state: SessionState) -> None:
+        self._session_id = session_id
+        self._state = state
+        self._listeners: list[Callable[[SessionState], None]] = []
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def session_state(self) -> SessionState:
+        return self._state
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> None:
+        self._listeners.append(callback)
+
+    def _tell(self) -> None:
+        state = self._state
+        for listener in list(self._listeners):
+            listener(state)

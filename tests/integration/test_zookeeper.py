@@ -438,6 +438,28 @@ def test_zookeeper_is_stopped_and_comes_back(
     assert caplog.text.count("lives on") == 1
 
 
+@pytest.mark.slow
+def test_a_connection_that_is_taken_and_forgotten_costs_no_session(
+    zookeeper: ZooKeeperProcess,
+) -> None:
+    """ZK-5: as a server does that is just starting."""
+
+    async def scenario() -> None:
+        async with (
+            zookeeper_proxy(zookeeper.port) as proxy,
+            opened(Settings(proxy.connect, 60_000)) as store,
+        ):
+            session_id = store.session_id
+            proxy.is_silent = True
+            proxy.break_all()
+            await until(lambda: store.session_state is SUSPENDED and proxy.connection_count)
+            proxy.is_silent = False
+            await until(lambda: store.session_state is CONNECTED, within_s=40)
+            assert store.session_id == session_id
+
+    asyncio.run(scenario())
+
+
 def test_a_server_that_hangs_is_noticed(tmp_path: Path) -> None:
     """ZK-5: silence is a loss too."""
 

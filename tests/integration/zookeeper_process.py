@@ -100,7 +100,8 @@ class ZooKeeperProcess:
 
     def _is_serving(self) -> bool:
         with contextlib.suppress(OSError):
-            with socket.create_connection((self.address, self.port), timeout=5) as connection:
+            # One that comes while it starts may never be answered.
+            with socket.create_connection((self.address, self.port), timeout=1) as connection:
                 connection.sendall(b"srvr")
                 answer = b""
                 while part := connection.recv(4096):

@@ -23,11 +23,12 @@ class ZooKeeperProxy:
 
     def __init__(self, port: int) -> None:
         self._server_port = port
-        self._connections: dict[asyncio.Task[None], None] = {}
+        self._connections: dict[asyncio.Task[object], None] = {}
         self._listener: asyncio.Server | None = None
         self.port = 0
         self.cut: Cut | None = None
         self.is_refusing = False
+        self.is_silent = False  # takes connections, and their clients never hear of them again
         self.renamed: dict[int, int] = {}  # request types, for a server that does not know one
         self.spoil: Callable[[bytes], bytes] | None = None  # what becomes of the answers
         self.requests: list[int] = []  # the types of all of them
@@ -45,6 +46,10 @@ class ZooKeeperProxy:
         self._listener.close()
         self.break_all()
 
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
     def break_all(self) -> None:
         """Every connection goes, without a word."""
         for task in list(self._connections):
@@ -54,7 +59,8 @@ class ZooKeeperProxy:
         if self.is_refusing:
             writer.close()
             return
-        task = asyncio.ensure_future(self._carry(reader, writer))
+        carried = asyncio.Event().wait() if self.is_silent else self._carry(reader, writer)
+        task = asyncio.ensure_future(carried)
         self._connections[task] = None
         task.add_done_callback(self._connections.pop)
 

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 _FIRST_RETRY_S = 0.05
 _LAST_RETRY_S = 1.0
-_LONGEST_CONNECT_S = 5.0
+_LONGEST_SILENCE_S = 5.0
 _LOOK_EVERY_S = 1.0
 _FOR_EVER_S = 1e9
 _STATES = {
@@ -109,9 +109,9 @@ class _Reply:
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     """kazoo's threads, less the two that would only call callbacks: ours do next to nothing."""
 
-    def __init__(self, connect_timeout_s: float) -> None:
+    def __init__(self, host_timeout_s: float) -> None:
         super().__init__()
-        self._connect_timeout_s = connect_timeout_s
+        self._host_timeout_s = host_timeout_s
 
     def start(self) -> None:
         self._running = True
@@ -128,19 +128,27 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def select(
         self, reading: list[Any], writing: list[Any], _: list[Any], timeout: float | None = None
     ) -> Any:
-        """A server that says nothing must not hold up the end."""
+        """A server that says nothing must hold up neither the end nor the session.
+
+        One that is just starting takes connections of which it never hears again, and kazoo would
+        wait for its first answer as long as the session lives.
+        """
         left_s = _FOR_EVER_S if timeout is None else timeout
+        # kazoo waits for two sockets where it can be woken, and for one where it cannot: there it
+        # is in the middle of a request or an answer.
+        is_held_up = len(reading) + len(writing) == 1
+        if is_held_up:
+            left_s = min(left_s, self._host_timeout_s)
         while True:
             ready = super().select(reading, writing, [], min(left_s, _LOOK_EVERY_S))
             left_s -= _LOOK_EVERY_S
-            # kazoo waits for two sockets where it can be woken, and for one where it cannot.
-            is_over = not self._running and len(reading) + len(writing) == 1
+            is_over = is_held_up and not self._running
             if any(ready) or is_over or left_s <= 0:
                 return ready
 
     def create_connection(self, *args: Any, **kwargs: Any) -> Any:
         """One host that does not answer must not take the time of all."""
-        return super().create_connection(*args, **{**kwargs, "timeout": self._connect_timeout_s})
+        return super().create_connection(*args, **{**kwargs, "timeout": self._host_timeout_s})
 
 
 def _survived(func: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -279,7 +287,7 @@ def _client(settings: Settings, hosts: str, last_words: logging.Handler) -> Kazo
     logger = logging.Logger("kazoo", logging.WARNING)
     logger.addHandler(last_words)
     session_s = settings.session_timeout_ms / 1000
-    handler = _Handler(min(session_s / len(hosts.split(",")), _LONGEST_CONNECT_S))
+    handler = _Handler(min(session_s / len(hosts.split(",")), _LONGEST_SILENCE_S))
     retry = KazooRetry(
         max_tries=-1,
         delay=_FIRST_RETRY_S,

@@ -14,6 +14,7 @@ import pytest
 import barnabas
 from barnabas.client import SyncAdmin, SyncConsumer, SyncProducer, metadata, truncation
 from barnabas.client.admin import NewTopic
+from barnabas.client.committed import OffsetAndMetadata
 from barnabas.client.errors import LogTruncated
 from barnabas.client.partition_admin import PREFERRED, UNCLEAN
 from barnabas.client.view import PartitionView
@@ -245,3 +246,25 @@ def test_co_5_a_reader_begins_anew_where_the_disk_was_lost(
         again = [(n, b"again") for n in range(8)]
         write(cluster, name, again)
         assert read(consumer, 8) == again
+
+
+def test_who_waits_in_vain_is_told_why(
+    cluster: barnabas.Cluster, admin: SyncAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An offset that a group committed of a topic which is not there any more, but its namesake;
+    and a partition that nobody leads."""
+    name = TopicPartition(f"anew-{next(NAMES)}", 0)
+    admin.create_topics([NewTopic(name.topic, assignment={0: [1]})])
+    with SyncConsumer(cluster.bootstrap_servers, group_id=name.topic) as consumer:
+        consumer.assign([name])
+        consumer.commit_sync({name: OffsetAndMetadata(3, leader_epoch=7)})
+        wait_until(lambda: not consumer.poll(100) and "made anew" in caplog.text)
+        assert f"{name} is led in epoch 0, and offset 3 was read in epoch 7" in caplog.text
+        write(cluster, name, [(n, b"new") for n in range(2)])
+        consumer.seek(name, 0)
+        assert [offset for offset, _ in read(consumer, 2)] == [0, 1]
+        cluster.stop_broker(1)
+        wait_until(lambda: not consumer.poll(100) and f"{name} has no leader" in caplog.text)
+        cluster.start_broker(1)
+        write(cluster, name, [(2, b"later")])
+        assert read(consumer, 1) == [(2, b"later")]

@@ -26,9 +26,12 @@ from barnabas.client.config import ConsumerConfig
 from barnabas.client.errors import NoOffsetForPartition, broker_error
 from barnabas.client.fetched import AbortedTransaction, Chunk
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.client.trouble import MOMENT_MS, Trouble
 from barnabas.client.truncation import Truncation
 from barnabas.errors import (
     BarnabasError,
+    FencedLeaderEpoch,
+    LeaderNotAvailable,
     MessageTooLarge,
     OffsetOutOfRange,
     error_for_code,
@@ -66,6 +69,7 @@ class Fetcher:
         self._assignment = assignment
         self._clock = cluster.seams.clock
         self._truncation = Truncation(cluster, config)
+        self._unserved = Trouble(MOMENT_MS)
         self._isolation_level = (
             READ_COMMITTED if config.isolation_level == "read_committed" else READ_UNCOMMITTED
         )
@@ -108,7 +112,10 @@ class Fetcher:
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
                 self._pause(state)
-            elif source.node_id not in self._fetches:
+                self._warn(state, now_ms)
+                continue
+            self._unserved.over(state.topic_partition)
+            if source.node_id not in self._fetches:
                 by_node.setdefault(source, []).append(state)
         for node, states in by_node.items():
             doubtful = [state for state in states if state.is_doubtful]
@@ -184,6 +191,22 @@ class Fetcher:
                 return node
             del self._preferred[topic_partition]
         return view.leader(topic_partition)
+
+    def _warn(self, state: AssignedPartition, now_ms: int) -> None:
+        """Tell why nobody is asked for this partition, and what its user can do."""
+        is_ahead = state.is_doubtful and state.leader_epoch < state.epoch
+        kind = FencedLeaderEpoch if is_ahead else LeaderNotAvailable
+        if not self._unserved.is_news(state.topic_partition, kind, now_ms):
+            return
+        if is_ahead:
+            _log.warning(
+                "%s is led in epoch %d, and offset %d was read in epoch %d: waiting for a leader "
+                "that knows it. If the topic was deleted and made anew there will be none: seek, "
+                "or reset the group's offset",
+                *(state.topic_partition, state.leader_epoch, state.position, state.epoch),
+            )
+        else:
+            _log.warning("%s has no leader, asking again", state.topic_partition)
 
     def _follow(self, state: AssignedPartition) -> None:
         view = self._cluster.metadata.view

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from errno import EMFILE, ENFILE
 from struct import Struct
+from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
 from barnabas.broker.replica import Replica
@@ -40,6 +41,10 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.replication.fetch_session import FetchSession, SessionPartition
 from barnabas.types import FileSlice, TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.cluster.image import PartitionImage
+    from barnabas.replication.partition import Partition
 
 _log = logging.getLogger(__name__)
 
@@ -235,14 +240,26 @@ class FetchPass:
         if self._version >= _TELLS_LEADER and isinstance(
             error, NotLeaderOrFollower | FencedLeaderEpoch
         ):
-            image = self._context.node.image
-            known = image.topics.get(image.topic_names.get(topic_id, topic))
-            state = known.partitions.get(wanted.partition) if known else None
-            if state is not None:  # who leads now, which spares the client a Metadata (KIP-951)
-                data.current_leader = LeaderIdAndEpoch(
-                    leader_id=state.leader, leader_epoch=state.leader_epoch
-                )
+            name = self._context.node.image.topic_names.get(topic_id, topic)
+            data.current_leader = self._current_leader(name, wanted.partition)
         return data
+
+    def _current_leader(self, topic: str, partition: int) -> LeaderIdAndEpoch:
+        """Who leads now, which spares the client a Metadata (KIP-951).
+
+        A replica here has heard it first: what the metadata says comes behind, and would send the
+        client to where it was refused.
+        """
+        node = self._context.node
+        found: Partition | PartitionImage | None
+        try:
+            found = node.replicas.hosted((topic, partition)).partition
+        except KafkaError:
+            known = node.image.topics.get(topic)
+            found = known.partitions.get(partition) if known else None
+        if found is None:
+            return LeaderIdAndEpoch()
+        return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
 
     def _disk_failed(self, replica: Replica, error: OSError) -> None:
         _log.error("read of %s failed: %s", replica.topic_partition, error)

@@ -162,8 +162,10 @@ class Housekeeping:
         return True
 
     async def _checkpoint_high_watermarks(self) -> None:
-        high_watermarks = self._replicas.high_watermarks()
-        await _in_thread(lambda: self._logs.checkpoint_high_watermarks(high_watermarks))
+        # Here, and not in the thread: a log that is cut or deleted before the disk has time for
+        # this must not get back what it had.
+        self._logs.high_watermarks.update(self._replicas.high_watermarks())
+        await _in_thread(lambda: self._logs.checkpoint_high_watermarks({}))
 
     async def _flush_rolled(self) -> None:
         for replica in list(self._replicas):

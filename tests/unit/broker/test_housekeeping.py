@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from barnabas import Broker
+from barnabas.broker.housekeeping import Housekeeping
+from barnabas.broker.replicas import Replicas
+from barnabas.clock import SystemClock
+from barnabas.cluster.control import LeaderAndIsr, PartitionState
+from barnabas.cluster.image import PartitionImage
+from barnabas.config import BrokerConfig, LogConfig
 from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.storage.files import OsFiles
+from barnabas.storage.store import LogStore
+from barnabas.types import TopicPartition
 from tests.effort import count_delays
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
@@ -34,6 +45,41 @@ def test_high_watermarks_are_checkpointed_while_it_runs() -> None:
         fill(client, "marked", batch(b"a", b"b"))
         checkpoint = broker.data_dir / "replication-offset-checkpoint"
         wait_until(lambda: line_of(checkpoint, "marked") == "marked 0 2")
+
+
+def test_a_log_that_is_cut_before_the_checkpoint_is_written_does_not_get_its_watermark_back(
+    tmp_path: Path,
+) -> None:
+    """Or after a crash what was written behind the cut would pass for committed."""
+    name = TopicPartition("t", 0)
+    store = LogStore.open(OsFiles(), [tmp_path], config=LogConfig(), broker_id=0, now_ms=0)
+    log = store.create(name, bytes(range(16)), LogConfig())
+    log.append(memoryview(bytearray(batch(b"a", b"b"))), 0, 0)
+    log.append(memoryview(bytearray(batch(b"c"))), 0, 0)
+    log.write_staged()
+    config, clock = BrokerConfig({}), SystemClock()
+    replicas = Replicas(0, store, config, clock)
+    image = PartitionImage(1, 1, (0, 1), (0, 1), 0, 1)
+    state = PartitionState(name, bytes(range(16)), image, {}, is_new=False)
+    replicas.apply_leader_and_isr(LeaderAndIsr(1, 1, (state,)))
+    replica = replicas.hosted(name)
+    replica.partition.followed(3, 3)
+    housekeeping = Housekeeping(config, clock, store, replicas, [])
+
+    async def cut_while_the_disk_is_busy() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        busy = threading.Event()
+        asyncio.get_running_loop().run_in_executor(None, busy.wait)
+        checkpoint = asyncio.create_task(housekeeping._checkpoint_high_watermarks())
+        await asyncio.sleep(0)
+        replica.partition.truncated(2)
+        store.truncate(name, 2)
+        busy.set()
+        await checkpoint
+
+    asyncio.run(cut_while_the_disk_is_busy())
+    assert line_of(tmp_path / "replication-offset-checkpoint", "t") == "t 0 2"
+    store.close()
 
 
 def test_rolled_segments_are_flushed_and_the_recovery_point_moves() -> None:

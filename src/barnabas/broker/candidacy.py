@@ -34,6 +34,11 @@ from barnabas.errors import BarnabasError, KafkaError, NotController
 
 _log = logging.getLogger(__name__)
 
+# An earlier life's session ends a tick after its time at the latest, and two ticks are the shortest
+# session that a ZooKeeper grants: 4 s, as it comes. Its machine may be busy, too.
+_SHORTEST_SESSION_MS = 4_000
+_ENDS_LATE_MS = 1_000
+
 _UNKNOWN = -1
 _BACKOFF_S = 0.05
 _DOUBLINGS = 7
@@ -176,7 +181,8 @@ class Candidacy:
         await self._register(self._broker)
 
     async def _register(self, broker: BrokerImage) -> None:
-        wait_ms = self._settings.session_timeout_ms
+        session_ms = max(self._settings.session_timeout_ms, _SHORTEST_SESSION_MS)
+        wait_ms = session_ms + session_ms // 2 + _ENDS_LATE_MS
         registered = await register(self._store, broker, self._clock, wait_ms)
         # Not the one in which it began: an earlier life may have been waited for, over a session.
         self._session_id = self._store.session_id

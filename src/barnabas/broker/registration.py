@@ -8,6 +8,7 @@ and the answer to a commit may be lost: then what stands in the tree counts.
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -28,6 +29,8 @@ from barnabas.cluster.store import (
     Znode,
 )
 from barnabas.errors import ConfigError
+
+_log = logging.getLogger(__name__)
 
 
 class Elected(NamedTuple):
@@ -74,6 +77,7 @@ async def register(
     """
     path = layout.broker_path(broker.broker_id)
     deadline_ms = clock.now_ms() + wait_ms
+    is_told = False
     while True:
         gone = asyncio.Event()
         store.watch(path, gone.set)
@@ -87,6 +91,13 @@ async def register(
             raise ConfigError(
                 f"broker.id={broker.broker_id} is taken by a broker that is running; "
                 "choose another one"
+            )
+        if not is_told:
+            is_told = True
+            _log.info(
+                "broker.id=%d is registered, by an earlier life of it or by another broker: "
+                "waiting for up to %.0f s for that session to end",
+                *(broker.broker_id, left_ms / 1000),
             )
         with suppress(TimeoutError):
             async with asyncio.timeout(left_ms / 1000):

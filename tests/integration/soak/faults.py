@@ -131,7 +131,7 @@ class Faults:
             self._cluster.zookeeper.resume()
 
     def change_member_of_group(self) -> None:
-        self._work.change_member()
+        self._work.members.replace_one()
 
     def kill_copying(self) -> None:
         for _ in range(3):

@@ -1,8 +1,15 @@
-"""Readers that write down what they are given: one of everything, and the members of a group."""
+"""Readers that write down what they are given: one of everything, and the members of a group.
+
+librdkafka may stop for ever when a leader that it asks for the end of an epoch leaves the cluster's
+metadata: two of its threads then wait for each other's locks (its issue 5476, open in 2.16), and
+the consumer can neither read nor be closed. So somebody has to look after readers, as in
+production.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -26,7 +33,10 @@ class Reader:
     """Reads a topic from a thread of its own, from the beginning or in a group, until it is told
     to end. A member commits what it has read."""
 
-    def __init__(self, servers: str, topic: str, group: str | None) -> None:
+    def __init__(
+        self, servers: str, topic: str, group: str | None, begin: Mapping[int, int] | None = None
+    ) -> None:
+        """`begin`: the first offsets for one that is no member; 0 where it says nothing."""
         self.readings: list[Reading] = []
         self.errors: list[str] = []
         self.refused_commits = 0
@@ -48,7 +58,10 @@ class Reader:
             }
         )
         if group is None:
-            places = [TopicPartition(topic, number, 0) for number in range(PARTITIONS)]
+            places = [
+                TopicPartition(topic, number, (begin or {}).get(number, 0))
+                for number in range(PARTITIONS)
+            ]
             self._consumer.assign(places)
         else:
             self._consumer.subscribe([topic], on_assign=self._on_assign)
@@ -81,12 +94,62 @@ class Reader:
 
     def positions(self) -> dict[int, int]:
         """One past the highest offset read, by partition."""
-        found: dict[int, int] = {}
-        for one in list(self.readings):
-            found[one.partition] = max(found.get(one.partition, 0), one.offset + 1)
-        return found
+        return positions_of([self])
 
-    def stop(self) -> None:
+    def stop(self) -> bool:
+        """False: its client hangs, and stays behind in its thread."""
         self._stopping.set()
         self._thread.join(JOIN_SECONDS)
-        assert not self._thread.is_alive(), "a reader does not end"
+        return not self._thread.is_alive()
+
+
+class Readers:
+    """So many at a time, one after the other in each place."""
+
+    def __init__(self, begin: Callable[[Mapping[int, int]], Reader], count: int) -> None:
+        """`begin` makes one that goes on at these positions, if it is no member of a group."""
+        self.hung = 0
+        self._begin = begin
+        self._former: list[Reader] = []
+        self._current = [begin({}) for _ in range(count)]
+
+    @property
+    def all(self) -> list[Reader]:
+        return [*self._former, *self._current]
+
+    def count(self) -> int:
+        return sum(len(each.readings) for each in self.all)
+
+    def positions(self) -> dict[int, int]:
+        return positions_of(self.all)
+
+    def replace_one(self) -> None:
+        """One leaves, another comes."""
+        leaving = self._current.pop(0)
+        self._stop(leaving)
+        self._former.append(leaving)
+        self._current.append(self._begin(leaving.positions()))
+
+    def replace_hung(self) -> None:
+        """All, since nobody gets on; AssertionError where that is not because of a client."""
+        before = self.hung
+        for _ in list(self._current):
+            self.replace_one()
+        errors = [each.errors[-3:] for each in self._former]
+        assert self.hung > before, f"no client hangs, and nothing is read; last errors: {errors}"
+
+    def stop(self) -> None:
+        for each in self._current:
+            self._stop(each)
+
+    def _stop(self, reader: Reader) -> None:
+        self.hung += not reader.stop()
+
+
+def positions_of(readers: list[Reader]) -> dict[int, int]:
+    """One past the highest offset read, by partition."""
+    found: dict[int, int] = {}
+    for each in readers:
+        for one in list(each.readings):
+            found[one.partition] = max(found.get(one.partition, 0), one.offset + 1)
+    return found

@@ -21,7 +21,7 @@ from tests.integration.cluster_process import ClusterProcess, data_files
 from tests.integration.java_at_work import Acknowledged, JavaAtWork
 from tests.integration.java_at_work import Reading as JavaReading
 from tests.integration.senders import PARTITIONS
-from tests.integration.soak.readings import Reading
+from tests.integration.soak.readings import Readers, Reading
 from tests.integration.soak.transactions import ABORTED, COMMITTED
 from tests.integration.soak.work import COPIES, DEADLINE_S, GROUP, JAVA_GROUP, Work
 from tests.waiting import wait_until
@@ -55,9 +55,10 @@ def judge(cluster: ClusterProcess, work: Work) -> list[Judged]:
         sent_once("records of our producer", work.slow, stored_in(servers, work.slow)),
         judge_transactions(servers, work),
         _zombies(work),
-        read_as_stored("readings of everything", [work.everything.readings], fast),
-        read_as_stored("readings by the group", [each.readings for each in work.all_members], fast),
-        read_by_all(work, fast),
+        read_as_stored("readings of everything", readings_of(work.everything), fast),
+        read_as_stored("readings by the group", readings_of(work.members), fast),
+        read_by_somebody("of everything", work.everything, fast),
+        read_by_somebody(f"in group {GROUP}", work.members, fast),
         never_back(work.commits),
         copied_once(servers, work),
     ]
@@ -188,11 +189,16 @@ def read_as_stored(
     return Judged(f"{what} are of what is stored, without gaps", count, wrong)
 
 
-def read_by_all(work: Work, stored: Stored) -> Judged:
-    read = {(one.partition, one.offset) for each in work.all_members for one in each.readings}
+def readings_of(readers: Readers) -> list[list[Reading]]:
+    return [each.readings for each in readers.all]
+
+
+def read_by_somebody(who: str, readers: Readers, stored: Stored) -> Judged:
+    read = {(one.partition, one.offset) for each in readers.all for one in each.readings}
     missing = sorted(stored.keys() - read)
     wrong = [f"{partition}@{offset} was read by nobody" for partition, offset in missing]
-    return Judged(f"records were read by somebody in group {GROUP}", len(stored), wrong)
+    clients = f"{len(readers.all)} readers {who}, {readers.hung} of which hung"
+    return Judged(f"records were read by {clients}", len(stored), wrong)
 
 
 def never_back(commits: list[Mapping[TopicPartition, int]]) -> Judged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,8 @@ from tests.conformance import java_client
 from tests.integration.java_at_work import JavaAtWork, java_at_work
 from tests.integration.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
 from tests.integration.soak.copying import Copying
-from tests.integration.soak.readings import Reader
+from tests.integration.soak.readings import Reader, Readers
 from tests.integration.soak.transactions import Transactions
-from tests.waiting import wait_until
 
 GROUP = "readers"
 JAVA_TOPIC, JAVA_GROUP = "sent-by-java", "java-readers"
@@ -38,7 +37,6 @@ class Work:
     def __init__(self, servers: str, seed: int, directory: Path, *, with_java: bool) -> None:
         self.servers = servers
         self.commits: list[Mapping[TopicPartition, int]] = []
-        self.former_members: list[Reader] = []
         with SyncAdmin(servers) as admin:
             names = (COPIES, *TRANSACTED)
             admin.create_topics([NewTopic(name, PARTITIONS) for name in names])
@@ -48,8 +46,9 @@ class Work:
             self.java = self._java(stack) if with_java else None
             self._stack = stack.pop_all()
         self.transactions = [Transactions(servers, name, f"{seed} {name}") for name in TRANSACTED]
-        self.everything = Reader(servers, self.fast.topic, None)
-        self.members = [self._member() for _ in range(_MEMBERS)]
+        topic = self.fast.topic
+        self.everything = Readers(lambda begin: Reader(servers, topic, None, begin), 1)
+        self.members = Readers(lambda _: Reader(servers, topic, GROUP), _MEMBERS)
         self.copying = Copying(servers, self.slow.topic, COPIES, directory / "copying.log")
         self._stopping = threading.Event()
         self._pacing = threading.Thread(target=self._pace, daemon=True)
@@ -69,9 +68,6 @@ class Work:
             java.join(name, JAVA_GROUP)
         return java
 
-    def _member(self) -> Reader:
-        return Reader(self.servers, self.fast.topic, GROUP)
-
     def __enter__(self) -> Work:
         return self
 
@@ -81,7 +77,7 @@ class Work:
         self._pacing.join()
         with self._stack:
             self.copying.stop()
-            for each in (*self.transactions, *self.members, self.everything):
+            for each in (*self.transactions, self.members, self.everything):
                 each.stop()
 
     # ---- while it runs ----
@@ -103,33 +99,36 @@ class Work:
     def goes_on(self) -> None:
         """Until every one of them has got further than it is now."""
         before = self._progress()
+        self._wait(
+            lambda: {name for name, count in self._progress().items() if count <= before[name]}
+        )
+        self._note_commits()
+
+    def _wait(self, stuck: Callable[[], set[str]]) -> None:
+        """Until nobody is; readers whose clients hang are replaced."""
         ends_at = time.monotonic() + DEADLINE_S
-        while stuck := [name for name, count in self._progress().items() if count <= before[name]]:
+        while names := stuck():
             for each in self.transactions:
                 assert not each.wrong, each.wrong
-            assert time.monotonic() < ends_at, f"no progress in {DEADLINE_S} s: {stuck}"
+            if time.monotonic() > ends_at:
+                others = names - self._readers.keys()
+                assert not others, f"no progress in {DEADLINE_S} s: {others}"
+                for name in names:
+                    self._readers[name].replace_hung()
+                ends_at = time.monotonic() + DEADLINE_S
             time.sleep(_TURN_S)
-        self._note_commits()
 
     def _progress(self) -> dict[str, int]:
         done = {load.topic: load.acknowledged_count() for load in self.loads}
         done |= {each.topic: len(each.outcomes) for each in self.transactions}
-        done["everything"] = len(self.everything.readings)
-        done["group"] = sum(len(each.readings) for each in self.all_members)
+        done |= {name: each.count() for name, each in self._readers.items()}
         if self.java is not None:
             done["Java's group"] = len(self.java.values_read())
         return done
 
     @property
-    def all_members(self) -> list[Reader]:
-        return [*self.former_members, *self.members]
-
-    def change_member(self) -> None:
-        """One leaves, another joins."""
-        leaving = self.members.pop(0)
-        leaving.stop()
-        self.former_members.append(leaving)
-        self.members.append(self._member())
+    def _readers(self) -> dict[str, Readers]:
+        return {"everything": self.everything, "group": self.members}
 
     def _note_commits(self) -> None:
         with SyncAdmin(self.servers) as admin:
@@ -149,17 +148,10 @@ class Work:
         ends = dict.fromkeys(range(PARTITIONS), 0) | {
             number: len(each) for number, each in enumerate(self.fast.acknowledged)
         }
-        wait_until(lambda: self.everything.positions() == ends, DEADLINE_S)
-        wait_until(lambda: positions_of(self.all_members) == ends, DEADLINE_S)
+        self._wait(
+            lambda: {name for name, each in self._readers.items() if each.positions() != ends}
+        )
         self._note_commits()
-
-
-def positions_of(readers: list[Reader]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for each in readers:
-        for partition, position in each.positions().items():
-            found[partition] = max(found.get(partition, 0), position)
-    return found
 
 
 def _patient(servers: str, replicas: int) -> Sender:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import foreign
 from tests.effort import examples
+from tests.raw_client import NO_TIDYING
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
@@ -55,7 +56,7 @@ def broker() -> Iterator[Broker]:
     """
     import barnabas
 
-    with barnabas.Broker() as running:
+    with barnabas.Broker(config=NO_TIDYING) as running:
         yield running
 
 

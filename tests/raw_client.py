@@ -23,6 +23,10 @@ PATIENCE_S = 120.0
 AN_HOUR_MS = 3_600_000
 """What a request may wait at the broker when the test shows that it does not."""
 
+NO_TIDYING = {"log.retention.check.interval.ms": "86400000"}
+"""For brokers that many tests share: their records may have times of long ago, those of `batch` do,
+and retention, which looks every five minutes, would take them away under whoever reads them."""
+
 
 def once_loaded(ask: Callable[[], T], code_of: Callable[[T], int]) -> T:
     """The first answer of a coordinator that has read its partition.

@@ -51,7 +51,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * client: nothing in it is younger than 3.9 or gone from 4.x.
  */
 public final class JavaClient {
-    private static final long TIMEOUT_SECONDS = 30;
+    private static final long TIMEOUT_SECONDS = 90;
 
     /** ConfigEntry's sources with the numbers that the protocol has for them. */
     private static final Map<ConfigEntry.ConfigSource, Integer> SOURCES = Map.of(

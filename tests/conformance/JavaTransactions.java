@@ -24,7 +24,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * requests has a name that the test gives: a producer, and a member of a group that reads for it.
  */
 public final class JavaTransactions {
-    private static final long TIMEOUT_SECONDS = 30;
+    private static final long TIMEOUT_SECONDS = 90;
     private static final Duration TIMEOUT = Duration.ofSeconds(TIMEOUT_SECONDS);
     private static final Duration POLL = Duration.ofMillis(100);
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.clients_in_use import PROCESSES
 from tests.integration.broker_process import broker_process
+from tests.raw_client import NO_TIDYING
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +18,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     All tests share it, so they name their topics themselves and leave other topics alone. In the
     end it stops in order and has complained of nothing.
     """
-    with broker_process(tmp_path_factory.mktemp("broker")) as broker:
+    options = (f"{name}={value}" for name, value in NO_TIDYING.items())
+    with broker_process(tmp_path_factory.mktemp("broker"), *options) as broker:
         yield broker.bootstrap_servers
         assert broker.stop() == 0
         said = broker.log.read_text()

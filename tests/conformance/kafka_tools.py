@@ -28,6 +28,8 @@ TOOLS = {
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
 }
 RUN_SECONDS = 300
+# By itself it gives up after five seconds, and says nothing of what it was asked for.
+PATIENCE = {"kafka-consumer-groups": ("--timeout", "120000")}
 
 LOGGING = """\
 log4j.rootLogger=WARN, stderr
@@ -55,7 +57,7 @@ class Tools:
         java, jars = foreign.require_java(), foreign.require_kafka_jars()
         start = [str(java), *FRUGAL, f"-Dlog4j.configuration=file:{self._logging}"]
         return subprocess.run(
-            [*start, "-cp", f"{jars}/*", TOOLS[tool], *words],
+            [*start, "-cp", f"{jars}/*", TOOLS[tool], *words, *PATIENCE.get(tool, ())],
             input=stdin,
             capture_output=True,
             text=True,

@@ -24,7 +24,7 @@ from tests.conformance.rows import Field, Row, read_rows, write_rows
 Command = Callable[[Path], list[str]]
 """Makes the command that runs the client; may put into the directory what the command needs."""
 
-STOP_SECONDS = 60.0
+STOP_SECONDS = 120.0
 
 
 class ProcessClient:

@@ -63,7 +63,9 @@ class Clients:
             {
                 "bootstrap.servers": servers,
                 "transactional.id": "mover",
-                "transaction.timeout.ms": 120_000,
+                # It stays open while three Javas stop, and others start.
+                "transaction.timeout.ms": 600_000,
+                "socket.timeout.ms": 60_000,
                 "reconnect.backoff.max.ms": 200,
                 "log_level": 0,
             }

@@ -181,7 +181,7 @@ def test_pr_7_a_transaction_that_takes_too_long_is_aborted(
 ) -> None:
     """By the coordinator, whose next epoch fences the producer."""
     servers = broker.bootstrap_servers
-    client.init(servers, "late", topic, timeout_ms=1_000)
+    client.init(servers, "late", topic, timeout_ms=5_000)  # enough for what is sent before
     client.begin("late")
     client.send("late", topic, {0: [b"late"]})
     with SyncAdmin(servers) as admin:

@@ -18,7 +18,7 @@ from tests.conformance.clients import TIMEOUT_SECONDS, Refused
 from tests.conformance.process_client import ProcessClient
 from tests.waiting import wait_until
 
-LONG_MS = 60_000
+LONG_MS = 180_000
 SESSION_MS = 6_000
 PRODUCER_FENCED = 90
 Values = list[bytes]

@@ -24,7 +24,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * numbers, in turn to each partition, and members of a group that read them, all in threads.
  */
 public final class JavaUnderKills {
-    private static final int GIVE_UP_MS = 60_000;
+    private static final int GIVE_UP_MS = 180_000;
 
     private Sending sending;
     private final Map<String, Member> members = new HashMap<>();

@@ -136,15 +136,15 @@ def create_led_by(leader: int, cluster: ClusterProcess) -> None:
     wait_until(lambda: leader_of(cluster.bootstrap_servers, ASKED) == leader)
 
 
-def produce_request(value: bytes) -> ProduceRequest:
+def produce_request(value: bytes, timeout_ms: int = 5_000) -> ProduceRequest:
     records = PartitionProduceData(index=0, records=batch(value))
     topics = [TopicProduceData(name=ASKED, partition_data=[records])]
-    return ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=topics)
+    return ProduceRequest(acks=-1, timeout_ms=timeout_ms, topic_data=topics)
 
 
-def produce(client: RawClient, value: bytes) -> int:
+def produce(client: RawClient, value: bytes, timeout_ms: int = 5_000) -> int:
     """The error code of its answer."""
-    answer = client.call(PRODUCE, 9, produce_request(value))
+    answer = client.call(PRODUCE, 9, produce_request(value, timeout_ms))
     code: int = answer.responses[0].partition_responses[0].error_code
     return code
 
@@ -156,7 +156,7 @@ def check_replicas_are_equal(cluster: ClusterProcess, sender: Load) -> None:
 
 def controller_of(cluster: ClusterProcess) -> int:
     async def read() -> int:
-        store = await ZooKeeperStore.open(Settings(cluster.zookeeper.connect, 4_000))
+        store = await ZooKeeperStore.open(Settings(cluster.zookeeper.connect, 60_000))
         try:
             node = await store.read(layout.CONTROLLER)
             assert node is not None and node.data is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.integration.broker_process import BrokerProcess
 from tests.integration.zookeeper_process import ZooKeeperProcess
+from tests.raw_client import NO_TIDYING
 from tests.waiting import wait_until
 
 SESSION_MS = 2_000
@@ -34,6 +35,7 @@ class ClusterProcess:
                 "transaction.state.log.num.partitions=6",
                 "group.initial.rebalance.delay.ms=0",
                 "controlled.shutdown.retry.backoff.ms=200",
+                *(f"{name}={value}" for name, value in NO_TIDYING.items()),
                 *options,
             )
 

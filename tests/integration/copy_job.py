@@ -30,7 +30,9 @@ def main(servers: str, group: str, source: str, target: str) -> None:
         {
             "bootstrap.servers": servers,
             "transactional.id": f"{group}-copy",
-            "transaction.timeout.ms": 10_000,
+            # Whoever takes its place ends what it left open; nobody else is to, if it is slow.
+            "transaction.timeout.ms": 60_000,
+            "socket.timeout.ms": 10_000,
             "log_level": 0,
         }
     )

@@ -16,6 +16,7 @@ from barnabas.client.sync import SyncConsumer, SyncProducer
 from barnabas.types import TopicPartition
 from tests.integration.broker_process import free_port
 from tests.integration.command_line import InProcess, Shell
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
@@ -48,7 +49,7 @@ def test_the_consumer_shows_only_what_comes_from_now_on(shell: Shell, broker: Br
             # It begins at its own moment: send until it has heard one.
             os.set_blocking(consumer.stdout.fileno(), False)
             heard = b""
-            for number in range(600):
+            for number in range(2_400):
                 producer.send("now", b"after %d" % number).result(120)
                 heard += consumer.stdout.read() or b""
                 if heard:
@@ -293,7 +294,7 @@ def test_headers_partitions_and_offsets(barnabas: InProcess, tmp_path: Path) -> 
         f"{tmp_path}/lines",
     )
     output = barnabas(
-        "consume parts --partition 1 --offset -2 --timeout-ms 3000 --format",
+        "consume parts --partition 1 --offset -2 --max-messages 2 --format",
         "{partition}@{offset} {headers} {key}={value}",
     )[0]
     assert output == "1@8 all:x,n:8 k8=v8\n1@9 all:x,n:9 k9=v9\n"
@@ -312,7 +313,8 @@ def test_a_line_without_its_separator_ends_it_there(barnabas: InProcess, tmp_pat
     told = barnabas("produce half --key-separator : --file", f"{tmp_path}/lines", code=1)[1]
     assert "line 3 has no key separator ':': 'plain'" in told
     assert told.startswith("2 records ")
-    assert barnabas("consume half --from-beginning --timeout-ms 3000")[0] == "1\n2\n"
+    line = "consume half --from-beginning --timeout-ms 3000"
+    wait_until(lambda: barnabas(line)[0] == "1\n2\n")  # a busy machine may need longer
 
 
 def test_what_is_too_large_is_counted_and_named(barnabas: InProcess, tmp_path: Path) -> None:
@@ -323,7 +325,8 @@ def test_what_is_too_large_is_counted_and_named(barnabas: InProcess, tmp_path: P
         "produce tight --producer-property batch.size=1 --file", f"{tmp_path}/lines", code=1
     )[1]
     assert "1 records were not acknowledged" in told and "MESSAGE_TOO_LARGE" in told
-    assert barnabas("consume tight --from-beginning --timeout-ms 3000")[0] == "small\nsmall\n"
+    line = "consume tight --from-beginning --timeout-ms 3000"
+    wait_until(lambda: barnabas(line)[0] == "small\nsmall\n")  # a busy machine may need longer
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])

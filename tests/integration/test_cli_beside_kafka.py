@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.foreign
 
 GROUPS, TRANSACTIONS = "kafka-consumer-groups", "kafka-transactions"
-POLLS = 300
+POLLS = 1200
+TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,7 @@ def member(broker: Broker) -> Iterator[Consumer]:
             "group.instance.id": "instance-1",
             "client.id": "reader",
             "enable.auto.commit": False,
+            "max.poll.interval.ms": 3_600_000,  # nobody polls it while Kafka's tools run
         }
     )
     consumer.subscribe(["orders", "bills"])
@@ -127,10 +129,10 @@ def test_transactions_are_told_as_kafka_tells_them(
             "transaction.timeout.ms": 600_000,  # longer than eight starts of Java
         }
     )
-    producer.init_transactions(30)
+    producer.init_transactions(TIMEOUT_S)
     producer.begin_transaction()
     producer.produce("bills", b"x", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     partition = "--topic bills --partition 0"
     for line in ("list", f"describe-producers {partition}", "find-hanging --topic bills"):
         assert barnabas(f"transactions {line}")[0] == kafkas.run(TRANSACTIONS, *line.split()), line

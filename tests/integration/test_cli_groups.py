@@ -18,6 +18,7 @@ from barnabas.client.admin import NewTopic
 from barnabas.client.sync import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
 from tests.integration.command_line import InProcess, Shell
+from tests.raw_client import NO_TIDYING
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
@@ -30,7 +31,7 @@ COLUMNS = tuple(HEADING.split(" "))
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     """As Kafka's sample file has it: a first member waits for no others."""
-    with package.Broker(config={"group.initial.rebalance.delay.ms": "0"}) as running:
+    with package.Broker(config={**NO_TIDYING, "group.initial.rebalance.delay.ms": "0"}) as running:
         yield running
 
 

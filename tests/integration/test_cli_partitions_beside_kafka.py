@@ -79,7 +79,13 @@ def test_the_filters_of_describe(cluster: barnabas.Cluster, admin: SyncAdmin, bo
     admin.create_topics([NewTopic("a", configs=configs, assignment={0: [1, 3], 1: [1, 2]})])
     admin.create_topics([NewTopic("b", assignment={0: [3], 1: [2]})])
     cluster.stop_broker(3)
+
+    def is_told() -> bool:
+        images = [cluster.server(each).node.image for each in (1, 2)]
+        return all(each.topics["b"].partitions[0].leader == -1 for each in images)
+
     try:
+        wait_until(is_told)  # each of the two may be asked, by either command
         for filters in (
             "--under-replicated-partitions",
             "--unavailable-partitions",

@@ -102,11 +102,11 @@ def test_interrupt_prints_the_summary(broker: Broker) -> None:
 
 def test_too_few_records_are_said(broker: Broker) -> None:
     perf(broker, "produce", "few", "--num-records", "10", "--partitions", "1")
-    words = ("--messages", "11", "--timeout", "300", "--hide-header", "--show-detailed-stats")
+    words = ("--messages", "11", "--timeout", "3000", "--hide-header", "--show-detailed-stats")
     output, errors = perf(broker, "consume", "few", *words)
     assert output.split(", ")[4] == "10"
     assert errors == (
-        "barnabas perf consume: warning: 10 of 11 records came, then none for 300 ms; "
+        "barnabas perf consume: warning: 10 of 11 records came, then none for 3000 ms; "
         "--timeout waits longer\n"
     )
 

@@ -41,7 +41,7 @@ def run(capture: Capture, *words: str, code: int = 0) -> tuple[str, str]:
 
 def fill(connect: str, nodes: Mapping[str, bytes | None]) -> None:
     async def write() -> None:
-        store = await ZooKeeperStore.open(Settings(connect, 4000))
+        store = await ZooKeeperStore.open(Settings(connect, 60_000))
         paths = {path[:end] for path in nodes for end in range(len(path)) if path[end] == "/"}
         for path in sorted({*paths, *nodes} - {""}):
             if await store.read(path) is None:

@@ -197,13 +197,13 @@ def test_a_full_buffer_blocks_and_then_refuses(broker: Broker) -> None:
 
     async def work() -> None:
         async with Producer(
-            broker.bootstrap_servers, buffer_memory=20_000, batch_size=1_000, max_block_ms=5_000
+            broker.bootstrap_servers, buffer_memory=20_000, batch_size=1_000, max_block_ms=60_000
         ) as producer:
             deliveries = [await producer.send("bounded", b"x" * 500) for _ in range(500)]
             assert producer.accept(ProducerRecord("bounded", b"x" * 30_000)) is None
             assert (await deliveries[-1]).offset == 499
         async with Producer(
-            broker.bootstrap_servers, buffer_memory=1_000, linger_ms=50, max_block_ms=0
+            broker.bootstrap_servers, buffer_memory=1_000, linger_ms=60_000, max_block_ms=0
         ) as producer:
             await producer.send("bounded", b"x" * 500)
             with pytest.raises(BufferFull, match=r"max\.block\.ms"):

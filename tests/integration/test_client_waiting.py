@@ -110,7 +110,7 @@ def test_what_the_broker_refused_last_is_told(
 ) -> None:
     """PR-3, PR-5: once when it begins, and in the error at the end."""
     with (
-        SyncProducer(servers, delivery_timeout_ms=2_000, request_timeout_ms=1_000) as producer,
+        SyncProducer(servers, delivery_timeout_ms=5_000, request_timeout_ms=4_000) as producer,
         pytest.raises(DeliveryTimedOut, match=r"sent \d+ times, last refused with NOT_ENOUGH_REPL"),
     ):
         producer.send("test", b"x").result()

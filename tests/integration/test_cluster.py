@@ -147,4 +147,4 @@ def test_a_deleted_topic_leaves_nothing_on_any_broker(cluster: barnabas.Cluster)
         return not list(cluster.data_dir.glob("broker-*/short-?"))
 
     wait_until(is_gone)
-    assert "short" not in confluent_client.list_topics(servers)
+    wait_until(lambda: "short" not in confluent_client.list_topics(servers))

@@ -51,7 +51,7 @@ def produce(producer: Producer, first: int, count: int) -> None:
     for number in range(first, first + count):
         producer.produce(SOURCE, b"%d" % number, partition=number % PARTITIONS)
         producer.poll(0)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
 
 class Output:
@@ -80,7 +80,7 @@ class Output:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_copy_job_that_is_killed_twenty_times_copies_each_record_once(tmp_path: Path) -> None:
     random.seed(20)
     with broker_process(tmp_path, *OPTIONS) as broker:

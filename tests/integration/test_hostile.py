@@ -34,7 +34,7 @@ from barnabas.records.record import BatchBuilder
 from tests.integration.attack import Attack, Bystander
 from tests.integration.broker_process import BrokerProcess, broker_process
 from tests.integration.hostile import Hostile, Recorded, bomb, legacy
-from tests.raw_client import RawClient, batch
+from tests.raw_client import NO_TIDYING, RawClient, batch
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
 from tests.unit.broker.handlers.test_produce import request as produce_request
 from tests.waiting import wait_until
@@ -97,7 +97,8 @@ class Target:
 
 @pytest.fixture
 def target(tmp_path: Path) -> Iterator[Target]:
-    with broker_process(tmp_path, "auto.create.topics.enable=false") as broker:
+    options = (f"{name}={value}" for name, value in NO_TIDYING.items())
+    with broker_process(tmp_path, "auto.create.topics.enable=false", *options) as broker:
         with RawClient(broker.bootstrap_servers) as client:
             _create(client, "t")
             _create(client, "bystander")

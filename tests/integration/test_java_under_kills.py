@@ -29,7 +29,7 @@ from tests.integration.java_at_work import Acknowledged, JavaAtWork, Reading, ja
 from tests.integration.senders import PARTITIONS
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 
 OPTIONS = ("min.insync.replicas=2", "replica.lag.time.max.ms=3000")
 TOPIC, GROUP = "sent-by-java", "java-readers"

@@ -31,6 +31,7 @@ from tests.effort import examples
 from tests.integration.metadata_stores import EmbeddedStores, Stores, ZooKeeperStores
 from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
 from tests.property.test_embedded_store import commits
+from tests.raw_client import PATIENCE_S
 from tests.waiting import until
 
 Run = Callable[[Callable[[Stores], Awaitable[None]]], None]
@@ -259,7 +260,7 @@ def test_a_watch_set_anew_misses_nothing(run: Run) -> None:
         following = asyncio.ensure_future(follow())
         for number in range(1, 201):
             await other.commit([Set("/n", b"%d" % number)])
-        await asyncio.wait_for(following, 20)
+        await asyncio.wait_for(following, PATIENCE_S)
         assert seen == sorted(seen, key=lambda data: int(data or b"")), "never backwards"
 
     run(scenario)

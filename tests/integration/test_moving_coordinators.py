@@ -20,6 +20,7 @@ from barnabas.cluster.control import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.types import TopicPartition as Name
+from tests.raw_client import PATIENCE_S
 from tests.waiting import wait_until
 
 TOPIC = "worked"
@@ -123,7 +124,7 @@ def test_transactions_are_all_or_nothing_while_their_coordinator_moves() -> None
         producer = Producer(
             {"bootstrap.servers": servers, "transactional.id": "moved", "log_level": 0}
         )
-        producer.init_transactions(30)
+        producer.init_transactions(PATIENCE_S)
         committed: list[int] = []
         number = 0
         ends_at = time.monotonic() + SECONDS
@@ -142,16 +143,17 @@ def transact(producer: Producer, number: int) -> bool:
     producer.begin_transaction()
     for _ in range(2):
         producer.produce(TOPIC, b"%d" % number, partition=0)
+    is_commit = True
     while True:
         try:
-            producer.commit_transaction(30)
+            (producer.commit_transaction if is_commit else producer.abort_transaction)(30)
         except KafkaException as error:
             if error.args[0].retriable():
                 continue
-            assert error.args[0].txn_requires_abort(), error
-            producer.abort_transaction(30)
-            return False
-        return True
+            assert is_commit and error.args[0].txn_requires_abort(), error
+            is_commit = False
+        else:
+            return is_commit
 
 
 def read_committed(servers: str, count: int) -> list[int]:

@@ -86,9 +86,9 @@ def test_re_13_a_move_keeps_to_its_rate(cluster: barnabas.Cluster, side: str | N
     seconds = time.monotonic() - began
     print(f"moved in {seconds:.1f} s, throttled at {side}")
     if side is None:
-        assert seconds < 30
+        assert seconds < 60
     else:
-        assert 1.8 < seconds < 30
+        assert 1.8 < seconds < 60
 
 
 @pytest.mark.slow
@@ -126,4 +126,4 @@ def test_what_a_topic_sets_counts_for_a_replica_that_comes_later(
     wait_until(lambda: is_moved(cluster, "later", *before.replicas, comes))
     for broker_id in cluster.broker_ids:
         log = cluster.server(broker_id).node.replicas.hosted(("later", 0)).log
-        assert log.config.retention_ms == 12345, f"broker {broker_id}"
+        wait_until(lambda log=log: log.config.retention_ms == 12345)  # type: ignore[misc]

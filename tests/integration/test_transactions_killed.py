@@ -59,7 +59,10 @@ def producer_of(servers: str) -> Producer:
         {
             "bootstrap.servers": servers,
             "transactional.id": TRANSACTIONAL_ID,
-            "transaction.timeout.ms": 20_000,
+            # Longer than a broker is away: that it ends in the middle of this is another matter.
+            "transaction.timeout.ms": 60_000,
+            "socket.timeout.ms": 20_000,
+            "reconnect.backoff.max.ms": 1_000,
             "linger.ms": 200,  # so that all partitions are added by one request
             "log_level": 0,
         }

@@ -6,7 +6,10 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import NamedTuple
+
+from tests.waiting import until
 
 MULTI, MULTI_READ = 14, 22
 
@@ -32,6 +35,7 @@ class ZooKeeperProxy:
         self.renamed: dict[int, int] = {}  # request types, for a server that does not know one
         self.spoil: Callable[[bytes], bytes] | None = None  # what becomes of the answers
         self.requests: list[int] = []  # the types of all of them
+        self._withheld: set[bytes] = set()  # the xids of answers that were not passed
 
     @property
     def connect(self) -> str:
@@ -89,7 +93,9 @@ class ZooKeeperProxy:
                 out.write(frame)
                 await out.drain()
             if is_cut:
-                await asyncio.sleep(0.1)  # the server carries it out, and its answer is not passed
+                if self.cut is not None and self.cut.is_forwarded:
+                    # The server carries it out, and its answer is not passed.
+                    await until(partial(self._withheld.__contains__, frame[4:8]))
                 self.cut = None
                 return
 
@@ -100,6 +106,8 @@ class ZooKeeperProxy:
                 frame = await _frame(reader)
                 if self.cut is None or self.cut.request_type != MULTI:
                     out.write(frame if self.spoil is None else self.spoil(frame))
+                else:
+                    self._withheld.add(frame[4:8])
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:

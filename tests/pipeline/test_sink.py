@@ -59,7 +59,7 @@ def test_a_stream_is_written_through(spark: SparkSession, broker: Broker, tmp_pa
         frame = source.option("maxOffsetsPerTrigger", 40).load()
         sink = frame.selectExpr("'stream-out' as topic", "value").writeStream.format("barnabas")
         sink = sink.options(**servers, checkpointLocation=str(tmp_path / "checkpoint"))
-        assert sink.trigger(availableNow=True).start().awaitTermination(120)
+        assert sink.trigger(availableNow=True).start().awaitTermination(240)
 
     send(broker, "stream-in", numbered(0, 100))
     run()
@@ -102,4 +102,4 @@ def test_a_record_that_is_refused_fails_the_query(
     sink = frame.select("value").writeStream.format("barnabas").options(**servers, topic="small")
     sink = sink.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
     with pytest.raises(StreamingQueryException, match=r"(?i)large"):
-        sink.start().awaitTermination(120)
+        sink.start().awaitTermination(240)

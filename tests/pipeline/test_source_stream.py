@@ -21,6 +21,8 @@ from tests.pipeline.topics import create, delete, numbered, send, send_records
 
 Batches = dict[int, list[str]]
 
+PATIENCE_S = 240
+
 
 class Query:
     """A query whose batches are collected on the driver, by batch id."""
@@ -42,7 +44,7 @@ class Query:
 
     def run_to_end(self, **options: Any) -> StreamingQuery:
         query = self.start({"availableNow": True}, **options)
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(PATIENCE_S)
         return query
 
     def rows(self) -> list[str]:
@@ -62,10 +64,10 @@ def query(spark: SparkSession, broker: Broker, tmp_path: Path) -> Iterator[Query
 
 
 def wait_until(condition: Callable[[], bool], running: StreamingQuery) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert running.exception() is None
-        assert time.monotonic() < deadline, "the query did not get there within a minute"
+        assert time.monotonic() < deadline, "the query did not get there"
         time.sleep(0.05)
 
 

@@ -24,7 +24,7 @@ from tests.foreign import CHECKOUT, require_java
 
 README = CHECKOUT / "README.md"
 DEFAULT_ADDRESS = "localhost:9092"
-TIMEOUT_SECONDS = 120
+TIMEOUT_SECONDS = 300
 
 FENCE = re.compile(r"^```(\S+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

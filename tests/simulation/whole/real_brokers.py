@@ -13,6 +13,7 @@ from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.config import BrokerConfig
 from barnabas.simulation.whole.clients import Clients
 from barnabas.simulation.whole.surroundings import Options
+from tests.integration.broker_process import free_port
 
 PATIENCE_MS = 120_000  # of whoever waits, on a machine that does much else
 
@@ -23,7 +24,8 @@ class Brokers:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._store = EmbeddedStore()
-        self._ports: dict[int, int] = {}
+        # Which a broker finds free again when it comes back.
+        self._ports = {broker_id: free_port() for broker_id in (1, 2, 3)}
         self.servers: dict[int, Server] = {}
 
     async def __aenter__(self) -> Brokers:
@@ -41,7 +43,6 @@ class Brokers:
     async def start(self, broker_id: int) -> None:
         server = Server(BrokerConfig(self._properties(broker_id)), store=self._store.session())
         await server.start()
-        self._ports[broker_id] = server.port
         self.servers[broker_id] = server
 
     async def stop(self, broker_id: int) -> None:
@@ -58,7 +59,7 @@ class Brokers:
     def _properties(self, broker_id: int) -> dict[str, str]:
         return {
             "broker.id": str(broker_id),
-            "listeners": f"PLAINTEXT://127.0.0.1:{self._ports.get(broker_id, 0)}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._ports[broker_id]}",
             "log.dirs": str(self._directory / f"broker-{broker_id}"),
             "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.enable": "false",

@@ -349,7 +349,7 @@ def test_a_directory_that_fails_during_the_start(tmp_path: Path) -> None:
 
         host.runner = ControllerRunner(host.store, 0, SystemClock(), SystemRandom(), deliver)
         await host.runner.start(BROKER)
-        await asyncio.wait_for(telling[0], 5)
+        await asyncio.wait_for(telling[0], 60)
         partitions = host.image.topics["t"].partitions
         assert [n for n, each in partitions.items() if each.leader == NO_LEADER] == [1]
         await host.runner.stop()

@@ -485,7 +485,7 @@ def test_a_session_that_ends_is_one_line_and_the_next_one_takes_up_what_was_miss
             await asyncio.sleep(0.05)
             assert replica.log.config.flush_ms == 5
             session.reconnect()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while replica.log.config.flush_ms != 7:
                     await asyncio.sleep(0.01)
         finally:

@@ -13,6 +13,7 @@ from barnabas.broker.followed import Lag
 from barnabas.cluster.control import StopReplica
 from barnabas.config import BrokerConfig
 from barnabas.types import TopicPartition
+from tests.integration.broker_process import free_port
 from tests.unit.broker.following import (
     CONTROLLER_EPOCH,
     NAME,
@@ -110,14 +111,13 @@ def test_a_leader_that_restarts_is_followed_on(tmp_path: Path) -> None:
     """Its fetch session is gone, its epoch and address are the same."""
 
     async def test() -> None:
+        there = {"listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
         async with running(tmp_path, 2) as two:
-            async with running(tmp_path, 1) as one:
+            async with running(tmp_path, 1, there) as one:
                 leading(one, two)
                 one.append(NAME, b"a")
                 await level(one, two)
-                port = one.server.port
             await asyncio.sleep(0.3)  # nobody is there: attempts fail
-            there = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
             async with running(tmp_path, 1, there) as one:
                 one.hears(topic("t", led(1, 1, 2)), one, two)
                 one.append(NAME, b"b")

@@ -19,7 +19,7 @@ from barnabas.types import TopicPartition
 from tests.raw_client import PATIENCE_S
 from tests.waiting import until
 
-LAG_MS = 600
+LAG_MS = 1_500
 
 
 @pytest.fixture

@@ -107,12 +107,13 @@ def test_an_isr_that_is_older_than_what_is_known_changes_nothing(replicated: Sha
 def test_re_8_who_does_not_keep_up_is_proposed_to_leave(
     node: Broker, client: RawClient, replicated: Shared
 ) -> None:
+    before_ms = int(time.time() * 1000)
     fill(client, replicated.name.topic, batch(b"a"))
-    now_ms = int(time.time() * 1000)
-    inside(node, lambda: replicas_of(node).check_isr(now_ms + 29_000))
+    after_ms = int(time.time() * 1000)
+    inside(node, lambda: replicas_of(node).check_isr(before_ms + 29_000))
     assert replicated.proposed() == []
-    inside(node, lambda: replicas_of(node).check_isr(now_ms + 31_000))
-    inside(node, lambda: replicas_of(node).check_isr(now_ms + 31_001))
+    inside(node, lambda: replicas_of(node).check_isr(after_ms + 31_000))
+    inside(node, lambda: replicas_of(node).check_isr(after_ms + 31_001))
     assert replicated.proposed() == [(0,)]
     (proposal,) = replicated.proposals
     assert (proposal.leader_epoch, proposal.partition_epoch, proposal.topic_id) == (

@@ -59,7 +59,7 @@ def append(leader: Server) -> None:
     """Something that the followers have not: who has everything is never too slow."""
     for name in NAMES:
         marker = build_marker(Marker(0, leader.clock.now_ms(), COMMIT, 0), 1, 0)
-        replica = leader.node.leader_of(name)
+        replica = leader.node.replicas.leader_of(name)
         replica.append_control(memoryview(bytearray(marker)), leader.clock.now_ms())
     leader.node.replicas.write_staged()
 
@@ -111,7 +111,7 @@ def test_a_follower_that_stops_copying_leaves_and_one_that_is_back_joins(
             assert follower._neighbours is not None
             await follower._neighbours.fetchers.stop()
             append(leader)
-            partitions = [leader.node.leader_of(name).partition for name in NAMES]
+            partitions = [leader.node.replicas.leader_of(name).partition for name in NAMES]
             await until(lambda: all(each.isr == (2, 1) for each in partitions))
             state = layout.StateNode(2, 0, (2, 1), controller.node.image.controller_epoch)
             assert await written(leader) == [(state, 1)] * len(NAMES)

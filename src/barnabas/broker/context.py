@@ -19,7 +19,6 @@ from barnabas.broker.gone_topics import GoneTopics
 from barnabas.broker.preparation import Preparer
 from barnabas.broker.throttles import Throttles
 from barnabas.cluster.loading import load_configs_of
-from barnabas.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from barnabas.broker.internal_topics import InternalTopics
     from barnabas.broker.marker_channel import MarkerChannels
     from barnabas.broker.producer_ids import ProducerIds
-    from barnabas.broker.replica import Replica
     from barnabas.broker.replicas import Replicas
     from barnabas.broker.shards import Shards
     from barnabas.broker.verifier import Verifier
@@ -100,6 +98,7 @@ class Node:
         """Of this broker's registration (the znode's czxid); another one with each session."""
         self.clock = clock
         self.replicas = replicas
+        replicas.is_elsewhere = self._is_known
         self.controller = controller
         self.image = image  # replaced, never changed, by each UpdateMetadata
         self.producer_ids = producer_ids
@@ -124,15 +123,9 @@ class Node:
         """The transaction coordinator's partitions on this broker."""
         return self.coordinators.transactions
 
-    def leader_of(self, name: TopicPartition) -> Replica:
-        """As `Replicas.leader_of`; a partition that lives elsewhere is no unknown one."""
-        try:
-            return self.replicas.leader_of(name)
-        except UnknownTopicOrPartition:
-            topic = self.image.topics.get(name.topic)
-            if topic is not None and name.partition in topic.partitions:
-                raise NotLeaderOrFollower(f"this broker does not host {name}") from None
-            raise
+    def _is_known(self, name: TopicPartition) -> bool:
+        topic = self.image.topics.get(name.topic)
+        return topic is not None and name.partition in topic.partitions
 
     async def topic_configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
         """What these topics' own configs set: as the image has it, else as the store does.

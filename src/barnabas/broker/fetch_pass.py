@@ -24,7 +24,6 @@ from barnabas.errors import (
     OffsetOutOfRange,
     TopicAuthorizationFailed,
     UnknownTopicId,
-    UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from barnabas.protocol.messages.fetch import (
@@ -40,7 +39,7 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas.replication.fetch_session import FetchSession, SessionPartition
-from barnabas.types import FileSlice, TopicPartition
+from barnabas.types import FileSlice
 
 if TYPE_CHECKING:
     from barnabas.cluster.image import PartitionImage
@@ -169,20 +168,14 @@ class FetchPass:
         elif self._version < _OLDEST:
             raise UnsupportedVersion(f"Fetch version {self._version} cannot carry record batches")
         self._check_allowed(topic)
-        replica = self._hosted((topic, wanted.partition))
-        replica.partition.check_leader_epoch(wanted.current_leader_epoch)
-        return replica
+        return self._hosted((topic, wanted.partition), wanted.current_leader_epoch)
 
     def _check_allowed(self, topic: str) -> None:
         if not self._context.allowed(topic):
             raise TopicAuthorizationFailed(f"not allowed to read {topic}")
 
-    def _hosted(self, name: tuple[str, int]) -> Replica:
-        node = self._context.node
-        try:
-            return node.replicas.leader_of(name)
-        except UnknownTopicOrPartition:
-            return node.leader_of(TopicPartition(*name))  # who says if it lives elsewhere
+    def _hosted(self, name: tuple[str, int], leader_epoch: int) -> Replica:
+        return self._context.node.replicas.leader_of(name, leader_epoch)
 
     def _fill(self, row: Row, replica: Replica, wanted: FetchPartition) -> None:
         """Put into a row what is to be read of its partition."""

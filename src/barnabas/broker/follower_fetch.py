@@ -96,11 +96,11 @@ class FollowerPass(FetchPass):
         elif not context.allowed_to(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
             raise TopicAuthorizationFailed(f"only brokers follow {topic}")
 
-    def _hosted(self, name: tuple[str, int]) -> Replica:
+    def _hosted(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         replicas = self._context.node.replicas
         if self._replica_id == ANY_REPLICA:
-            return replicas.hosted(name)
-        return replicas.leader_of(name)
+            return replicas.hosted(name, leader_epoch)
+        return replicas.leader_of(name, leader_epoch)
 
     def _fill(self, row: Row, replica: Replica, wanted: FetchPartition) -> None:
         log, data, offset = replica.log, row.data, wanted.fetch_offset

@@ -14,10 +14,8 @@ from __future__ import annotations
 from barnabas.broker.context import Context
 from barnabas.broker.fetch_pass import FetchPass, Row
 from barnabas.broker.replica import Replica
-from barnabas.errors import UnknownTopicOrPartition
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.replication.nearest import RACK_AWARE, nearest
-from barnabas.types import TopicPartition
 
 
 class NearPass(FetchPass):
@@ -36,12 +34,8 @@ class NearPass(FetchPass):
             and own.rack != self._rack
         )
 
-    def _hosted(self, name: tuple[str, int]) -> Replica:
-        node = self._context.node
-        try:
-            return node.replicas.hosted(name)
-        except UnknownTopicOrPartition:
-            return node.leader_of(TopicPartition(*name))  # who says that it lives elsewhere
+    def _hosted(self, name: tuple[str, int], leader_epoch: int) -> Replica:
+        return self._context.node.replicas.hosted(name, leader_epoch)
 
     def _fill(self, row: Row, replica: Replica, wanted: FetchPartition) -> None:
         if self._sends_on and replica.partition.is_leader:

@@ -33,7 +33,7 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.metrics import Counter
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
@@ -71,6 +71,7 @@ class Replicas:
         "_store",
         "_write_soon",
         "failed_isr_updates",
+        "is_elsewhere",
         "isr_expands",
         "isr_shrinks",
         "on_all_placed",
@@ -99,6 +100,8 @@ class Replicas:
         self._replicated: dict[Replica, None] = {}  # what is led here and followed elsewhere
         self.preparing: set[str] = set()
         """Topics whose batches are more than looked at: see `storage.admission.prepare`."""
+        self.is_elsewhere: Callable[[TopicPartition], bool] = lambda _: False
+        """Whether a partition that is not hosted here is known to the cluster."""
         self.on_directory_failed: DirectoryFailed | None = None
         self.on_leading: Callable[[Replica], None] = _nobody
         """Told of each replica that leads its partition from now on, in a new epoch."""
@@ -132,28 +135,33 @@ class Replicas:
     def store(self) -> LogStore:
         return self._store
 
-    def leader_of(self, topic_partition: tuple[str, int]) -> Replica:
-        """The replica, if this broker leads the partition; else the row that a client must get."""
-        # A plain tuple will do: it equals the TopicPartition, and is made in a tenth of the time.
-        replica = self._replicas.get(topic_partition)
-        if replica is None:
-            raise self._missing(topic_partition)
+    def leader_of(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
+        """The replica, if this broker leads the partition; else the row that a client must get.
+
+        `leader_epoch`: the one that the client has in mind; another one is refused first, as Kafka
+        does it.
+        """
+        replica = self.hosted(topic_partition, leader_epoch)
         if not replica.partition.is_leader:
             raise NotLeaderOrFollower(f"this broker does not lead {replica.topic_partition}")
         return replica
 
-    def hosted(self, topic_partition: tuple[str, int]) -> Replica:
-        """The replica, whether it leads or follows; else the row that a client must get."""
+    def hosted(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
+        """As `leader_of`, of a replica that leads or follows."""
+        # A plain tuple will do: it equals the TopicPartition, and is made in a tenth of the time.
         replica = self._replicas.get(topic_partition)
         if replica is None:
             raise self._missing(topic_partition)
+        if leader_epoch != NO_EPOCH:
+            replica.partition.check_leader_epoch(leader_epoch)
         return replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:
         name = TopicPartition(*topic_partition)
         if name in self._offline:
             return KafkaStorageError(f"the log directory of {name} is offline")
-        return UnknownTopicOrPartition(f"{name} is not hosted by this broker")
+        kind = NotLeaderOrFollower if self.is_elsewhere(name) else UnknownTopicOrPartition
+        return kind(f"{name} is not hosted by this broker")
 
     # --- what the controller says ----------------------------------------------------------------
 

@@ -364,9 +364,9 @@ def test_who_is_refused_hears_of_the_leader_before_the_metadata_does(
     """KIP-951: UpdateMetadata comes behind LeaderAndIsr, and the leader from before it is no help:
     the client would ask there again."""
     old_epoch = replicated.leader_epoch
-    for leader, error in ((1, NotLeaderOrFollower), (0, FencedLeaderEpoch)):
+    for leader, epoch, error in ((1, -1, NotLeaderOrFollower), (0, old_epoch, FencedLeaderEpoch)):
         replicated.told(leader=leader)
-        wanted = consumer_request(replicated.topic_id, current_leader_epoch=old_epoch)
+        wanted = consumer_request(replicated.topic_id, current_leader_epoch=epoch)
         found = only(client.call(FETCH, FETCH.max_version, wanted))
         assert found.error_code == error.code
         told = found.current_leader
@@ -378,7 +378,7 @@ def test_a_fetch_that_waits_learns_of_a_new_leader(replicated: Shared, follower:
     assert _is_silent(follower.client, 0.05)
     replicated.told(leader=1)
     found = follower.receive()
-    assert found is not None and found.error_code == NotLeaderOrFollower.code
+    assert found is not None and found.error_code == FencedLeaderEpoch.code
 
 
 class _NoBrokers:

@@ -62,7 +62,7 @@ def append(leader: Server, numbers: Iterable[int], topic: str = "t") -> None:
     """Something that the followers have not: who has everything is never too slow."""
     for number in numbers:
         marker = build_marker(Marker(0, leader.clock.now_ms(), COMMIT, 0), 1, 0)
-        replica = leader.node.leader_of(TopicPartition(topic, number))
+        replica = leader.node.replicas.leader_of(TopicPartition(topic, number))
         replica.append_control(memoryview(bytearray(marker)), leader.clock.now_ms())
     leader.node.replicas.write_staged()
 
@@ -91,7 +91,7 @@ def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: 
         state = await controller.node.store.read(layout.state_path("t", 7))
         assert state is not None
         assert layout.decode_state("t", 7, state.data).isr == (2, 1)
-        partition = leader.node.leader_of(TopicPartition("t", 0)).partition
+        partition = leader.node.replicas.leader_of(TopicPartition("t", 0)).partition
         assert set(partition.isr) == {1, 2}
         assert not partition.is_changing_isr
 
@@ -120,7 +120,7 @@ def test_a_proposal_outlasts_the_controller_that_it_was_meant_for(cluster: Clust
         await absent.commit(
             [Delete(layout.CONTROLLER), Create(layout.CONTROLLER, node, ephemeral=True)]
         )
-        partition = leader.node.leader_of(TopicPartition("t", 0)).partition
+        partition = leader.node.replicas.leader_of(TopicPartition("t", 0)).partition
         await until(lambda: partition.is_changing_isr)
         await asyncio.sleep(0.3)
         assert set(partition.isr) == {1, 2, 3}
@@ -148,7 +148,7 @@ def test_a_proposal_outlasts_what_nobody_thought_of(cluster: Cluster) -> None:
         await take_office(odd, 99, now_ms)
         await until(lambda: leader.node.controller.controller_id == 99)
         append(leader, range(1))
-        partition = leader.node.leader_of(TopicPartition("t", 0)).partition
+        partition = leader.node.replicas.leader_of(TopicPartition("t", 0)).partition
         await until(lambda: partition.is_changing_isr)
         await asyncio.sleep(0.3)
         await odd.close()

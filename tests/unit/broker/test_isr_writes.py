@@ -63,7 +63,7 @@ def proposals(
     topic_id = leader.node.image.topics["t"].topic_id
     made = []
     for name in names:
-        partition = leader.node.leader_of(name).partition
+        partition = leader.node.replicas.leader_of(name).partition
         members = tuple(IsrMember(each, -1) for each in isr)
         made.append(
             IsrProposal(name, topic_id, partition.leader_epoch, members, partition.partition_epoch)

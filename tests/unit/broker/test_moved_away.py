@@ -8,7 +8,7 @@ import pytest
 
 from barnabas import Cluster
 from barnabas.controller.topics import NewTopic
-from barnabas.errors import UnknownTopicOrPartition
+from barnabas.errors import NotLeaderOrFollower
 from barnabas.types import TopicPartition
 from tests.unit.broker.test_gone_topics import _session
 from tests.unit.broker.test_isr_proposals import append, play
@@ -42,7 +42,7 @@ def test_zk_5_who_led_what_was_moved_away_meanwhile_leads_it_no_more(cluster: Cl
         assert away.node.replicas.leader_of(T0), "it has not heard of anything"
         _session(away).reconnect()
         await until(lambda: away.node.image.topics["t"].partitions[0].replicas == (1, 2))
-        with pytest.raises(UnknownTopicOrPartition):
+        with pytest.raises(NotLeaderOrFollower):
             away.node.replicas.hosted(T0)
         assert T0 in away.node.replicas.store.logs
         await until(lambda: away.node.replicas.hosted(("stays", 0)).partition.leader == 1)

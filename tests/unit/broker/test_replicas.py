@@ -17,7 +17,7 @@ from barnabas.clock import SystemClock
 from barnabas.cluster.control import IsrAnswer, LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage
 from barnabas.config import BrokerConfig
-from barnabas.errors import InvalidUpdateVersion, KafkaStorageError, UnknownTopicOrPartition
+from barnabas.errors import InvalidUpdateVersion, KafkaStorageError, NotLeaderOrFollower
 from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
@@ -70,7 +70,7 @@ def test_who_is_hosted_no_longer_follows_nobody(
     replicated.told(leader=1)
     inside(node, lambda: replicas_of(node).apply_stop_replica(stop))
     assert _kinds(news) == [1, "stopped"]
-    with pytest.raises(UnknownTopicOrPartition):
+    with pytest.raises(NotLeaderOrFollower):
         replicas_of(node).hosted(replicated.name)
 
 

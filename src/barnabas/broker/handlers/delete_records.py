@@ -31,7 +31,6 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from barnabas.types import TopicPartition
 
 _UP_TO_HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
@@ -77,7 +76,7 @@ def _delete(
             raise TopicAuthorizationFailed(f"not allowed to delete records of {topic}")
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is internal")
-        replica = context.node.leader_of(TopicPartition(topic, wanted.partition_index))
+        replica = context.node.replicas.leader_of((topic, wanted.partition_index))
         offset = _delete_below(context, replica, wanted.offset)
         result.low_watermark = _low_watermark(context, replica)
         if result.low_watermark < offset:
@@ -110,7 +109,7 @@ async def _reached(context: Context, pending: _Pending, until: float) -> None:
     loop = asyncio.get_running_loop()
     replica, name = pending.replica, pending.replica.topic_partition
     while True:
-        if context.node.leader_of(name) is not replica:
+        if context.node.replicas.leader_of(name) is not replica:
             raise NotLeaderOrFollower(f"{name} was made anew")
         if _low_watermark(context, replica) >= pending.offset:
             return

@@ -96,9 +96,8 @@ def _answer(
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
         raise UnsupportedVersion(f"timestamp {timestamp} in version {context.version}")
     replicas = context.node.replicas
-    is_any = request.replica_id == _ANY_REPLICA
-    replica = replicas.hosted(name) if is_any else replicas.leader_of(name)
-    replica.partition.check_leader_epoch(wanted.current_leader_epoch)
+    find = replicas.hosted if request.replica_id == _ANY_REPLICA else replicas.leader_of
+    replica = find(name, wanted.current_leader_epoch)
     end_offset = _end_offset(replica, request)
     result = ListOffsetsPartitionResponse(partition_index=name.partition)
     if context.version == _OLD_STYLE:

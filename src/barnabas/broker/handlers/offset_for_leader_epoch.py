@@ -20,7 +20,6 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from barnabas.types import TopicPartition
 
 
 def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
@@ -41,8 +40,8 @@ def _end_offset(
     try:
         if not is_allowed:
             raise TopicAuthorizationFailed(f"not allowed to describe {topic}")
-        replica = context.node.leader_of(TopicPartition(topic, wanted.partition))
-        replica.partition.check_leader_epoch(wanted.current_leader_epoch)
+        place = (topic, wanted.partition)
+        replica = context.node.replicas.leader_of(place, wanted.current_leader_epoch)
         epoch, end_offset = replica.log.epoch_end_offset(wanted.leader_epoch)
     except KafkaError as error:
         return EpochEndOffset(partition=wanted.partition, error_code=error.code)

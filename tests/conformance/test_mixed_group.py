@@ -51,6 +51,12 @@ class Member:
         for line in self.process.stdout:
             self.read.append(line.strip() if self._tells_values else line.split()[-1])
 
+    def last_words(self) -> str:
+        """Of one that has ended; what the others have to say is no reason."""
+        if self.process.poll() is None:
+            return ""
+        return Path(self._log.name).read_text(errors="replace")[-2_000:] or "none"
+
     def kill(self) -> None:
         self.process.kill()
         self._end()
@@ -131,7 +137,8 @@ class Stage:
         try:
             wait_until(is_settled, SETTLED_S)
         except AssertionError as error:
-            raise AssertionError(f"wanted {clients}, last seen {found[-1:]}") from error
+            words = [each.last_words() for each in self.members]
+            raise AssertionError(f"wanted {clients}, last seen {found[-1:]}; {words}") from error
         return found[-1]
 
     def progresses(self) -> None:

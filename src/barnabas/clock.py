@@ -21,6 +21,16 @@ class Clock(Protocol):
         """Milliseconds since the epoch; never smaller than an earlier answer."""
         ...
 
+    def monotonic_ms(self) -> int:
+        """Milliseconds since some instant; never smaller than an earlier answer, whatever happens
+        to the machine's calendar. For deadlines, sessions and schedules."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch, as the machine's calendar shows them now: it follows
+        corrections both ways. For what is written into records or compared with what is there."""
+        ...
+
 
 class SystemClock:
     """The machine's clock: wall time at the start, carried on by the monotonic clock."""
@@ -40,6 +50,12 @@ class SystemClock:
                 now_ms += ahead_ms
             self._resync_at_ms = now_ms + _RESYNC_AFTER_MS
         return now_ms
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
 
 
 class Random(Protocol):

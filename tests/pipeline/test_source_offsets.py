@@ -44,6 +44,8 @@ class SteppedClock:
     def now_ms(self) -> int:
         return self.ms
 
+    monotonic_ms = wall_ms = now_ms
+
 
 def reader_of(
     broker: Broker, clock: SteppedClock | None = None, **options: str

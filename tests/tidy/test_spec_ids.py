@@ -15,7 +15,7 @@ STATUS = CHECKOUT / "docs" / "status.md"
 STATES = {"done", "partly", "not yet"}
 
 ROW = re.compile(r"^\| ([A-Z]{2}-\d+) \| ([^|]+) \| ([^|]+) \|([^|]*)\|$", re.MULTILINE)
-ID = re.compile(r"\b(?:TP|PR|CO|AS|GC|ST|RE|ZK|DL|SE|SP|UX)-\d+\b")
+ID = re.compile(r"\b(?:TP|PR|CO|AS|GC|ST|RE|ZK|DL|SE|SP|UX|TK|IN|MX|ZS|SH)-\d+\b")
 
 
 class Row(NamedTuple):

@@ -35,6 +35,8 @@ class Still:
     def now_ms(self) -> int:
         return 0
 
+    monotonic_ms = wall_ms = now_ms
+
 
 class Log:
     """A partition's bytes."""

@@ -17,6 +17,8 @@ class FakeClock:
     def now_ms(self) -> int:
         return self.at_ms
 
+    monotonic_ms = wall_ms = now_ms
+
 
 def limited(clock: FakeClock | None = None, **settings: str) -> Connections:
     properties = {name.replace("_", "."): value for name, value in settings.items()}

@@ -46,6 +46,8 @@ class LateClock:
     def now_ms(self) -> int:
         return self._clock.now_ms() + self.ahead_ms
 
+    monotonic_ms = wall_ms = now_ms
+
 
 class Beset:
     """A metadata store that takes its time, and where somebody else is faster once."""

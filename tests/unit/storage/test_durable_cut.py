@@ -22,6 +22,8 @@ class Noon:
     def now_ms(self) -> int:
         return 1_700_000_000_000
 
+    monotonic_ms = wall_ms = now_ms
+
 
 def store(files: SimFiles) -> LogStore:
     return LogStore.open(files, [DATA], config=LogConfig(), broker_id=0, now_ms=0)

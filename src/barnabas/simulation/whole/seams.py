@@ -23,6 +23,8 @@ class VirtualClock:
     def now_ms(self) -> int:
         return self._origin_ms + self._loop.now_us // 1000
 
+    monotonic_ms = wall_ms = now_ms
+
 
 class SeededRandom:
     """`clock.Random` out of a seed and a name: each process has dice of its own."""

@@ -66,7 +66,13 @@ class ClusterProcess:
 @contextlib.contextmanager
 def cluster_process(directory: Path, size: int = 3, *options: str) -> Iterator[ClusterProcess]:
     """A cluster that runs; what is left of it at the end is killed."""
-    cluster = ClusterProcess(directory, size, *options)
+    with started(ClusterProcess(directory, size, *options)) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def started(cluster: ClusterProcess) -> Iterator[ClusterProcess]:
+    """As `cluster_process`, of one that is made already."""
     try:
         cluster.start()
         yield cluster

@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.types import TopicPartition
 from tests.integration.java_at_work import Acknowledged
+from tests.integration.soak.compacting import Kept, wrongly_compacted
 from tests.integration.soak.readings import Reading
 from tests.integration.soak.run import Report, soak
 from tests.integration.soak.transactions import ABORTED, COMMITTED, UNKNOWN
@@ -116,6 +117,30 @@ def test_what_java_was_told_is_in_order() -> None:
     first, second = Acknowledged(0, 0, 2), Acknowledged(0, 1, 0)
     assert unordered([first, second]) == [f"{second} is behind 2"]
     assert unordered([first, Acknowledged(1, 1, 0)]) == []
+
+
+A, B, NEWER_A = Kept(0, 0, b"a", b"1"), Kept(0, 1, b"b", b"2"), Kept(0, 2, b"a", b"3")
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong"),
+    [
+        ([B, NEWER_A], []),
+        ([NEWER_A], [f"b'b': the newest is {B}, and None was read"]),
+        ([A, B], [f"b'a': the newest is {NEWER_A}, and {A} was read"]),
+        ([NEWER_A, B], [f"{B} is behind 2"]),
+        ([A, B, NEWER_A], ["nothing was compacted: 3 of 3 are there"]),
+        (
+            [B, NEWER_A._replace(value=b"9")],
+            [
+                f"{NEWER_A._replace(value=b'9')} is there, but was never acknowledged so",
+                f"b'a': the newest is {NEWER_A}, and {NEWER_A._replace(value=b'9')} was read",
+            ],
+        ),
+    ],
+)
+def test_compaction_leaves_the_newest_of_each_key(found: list[Kept], wrong: list[str]) -> None:
+    assert wrongly_compacted([A, B, NEWER_A], found) == wrong
 
 
 def test_a_rule_without_anything_to_judge_is_no_success() -> None:

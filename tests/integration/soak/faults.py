@@ -15,6 +15,7 @@ from tests.integration.cluster_load import controller_of, leader_of
 from tests.integration.cluster_process import SESSION_MS, ClusterProcess
 from tests.integration.senders import PARTITIONS
 from tests.integration.soak.work import DEADLINE_S, GROUP, TRANSACTED, Work
+from tests.integration.stepped_clock import SteppedClock
 from tests.waiting import wait_until
 
 Answer = TypeVar("Answer")
@@ -22,13 +23,19 @@ Answer = TypeVar("Answer")
 _MOST_AWAY_S = 4.0
 _MOST_PAUSED_S = 3.0
 _SESSION_S = SESSION_MS / 1000
+_MONTH_S, _HOUR_S = 30 * 86_400, 3_600
+_WRONG_FOR_S = 6.0
 
 
 class Faults:
     """Each is over when its method returns: every process runs again, though it may lag."""
 
-    def __init__(self, cluster: ClusterProcess, work: Work, seed: int) -> None:
+    def __init__(
+        self, cluster: ClusterProcess, clocks: Mapping[int, SteppedClock], work: Work, seed: int
+    ) -> None:
+        """`clocks`: of each broker."""
         self._cluster = cluster
+        self._clocks = clocks
         self._work = work
         self._random = random.Random(seed)
         self.counts: dict[str, int] = {}
@@ -130,6 +137,19 @@ class Faults:
         finally:
             self._cluster.zookeeper.resume()
 
+    def set_clock_forward(self) -> None:
+        """Past everybody's retention, for longer than it takes retention to look."""
+        self._set_clock(_MONTH_S)
+
+    def set_clock_back(self) -> None:
+        self._set_clock(-_HOUR_S)
+
+    def _set_clock(self, ahead_s: int) -> None:
+        clock = self._clocks[self._random.choice(list(self._clocks))]
+        clock.step(ahead_s)
+        time.sleep(_WRONG_FOR_S)
+        clock.step(0)
+
     def change_member_of_group(self) -> None:
         self._work.members.replace_one()
 
@@ -201,6 +221,8 @@ _FAULTS: Mapping[str, Callable[[Faults], None]] = {
     "all restarted in turn": Faults.restart_all_in_turn,
     "ZooKeeper stopped": Faults.stop_zookeeper,
     "ZooKeeper paused": Faults.pause_zookeeper,
+    "clock of one a month ahead": Faults.set_clock_forward,
+    "clock of one an hour behind": Faults.set_clock_back,
     "member of the group replaced": Faults.change_member_of_group,
     "copy job killed": Faults.kill_copying,
 }

@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.integration.cluster_process import ClusterProcess, cluster_process
+from tests.integration.cluster_process import ClusterProcess, started
 from tests.integration.soak.faults import Faults
 from tests.integration.soak.verdict import Judged, judge
 from tests.integration.soak.work import Work
+from tests.integration.stepped_clock import SteppedClock
 
 OPTIONS = (
     "min.insync.replicas=2",
@@ -17,7 +18,9 @@ OPTIONS = (
     "replica.lag.time.max.ms=3000",
     "group.min.session.timeout.ms=500",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms=500",
-    "log.cleaner.enable=false",  # so that replicas of the internal topics are equal, too
+    # Segments of the internal topics do not roll here, so their replicas stay equal all the same.
+    "log.cleaner.backoff.ms=1000",
+    "log.retention.check.interval.ms=1000",
 )
 
 
@@ -33,19 +36,24 @@ class Report(NamedTuple):
 
 def soak(directory: Path, seed: int, seconds: float, *, with_java: bool = True) -> Report:
     """AssertionError where something does not get on in time; what ran is ended in any case."""
+    cluster = ClusterProcess(directory, 3, *OPTIONS)
+    clocks = {
+        broker_id: SteppedClock(broker, broker.log.parent)
+        for broker_id, broker in cluster.brokers.items()
+    }
     with (
-        cluster_process(directory, 3, *OPTIONS) as cluster,
+        started(cluster),
         Work(cluster.bootstrap_servers, seed, directory, with_java=with_java) as work,
     ):
         began_at = time.monotonic()
-        faults = Faults(cluster, work, seed)
+        faults = Faults(cluster, clocks, work, seed)
         work.goes_on()
         while time.monotonic() - began_at < seconds:
             _strike(faults, work, began_at)
         faults.wait_until_in_sync()
         work.goes_on()
         work.finish()
-        judged = [*judge(cluster, work), _tracebacks(cluster)]
+        judged = [*judge(cluster, work), _tracebacks(cluster), _offline(cluster)]
     print(f"{sum(faults.counts.values())} faults: {faults.counts}")
     for each in judged:
         print(each, flush=True)
@@ -66,14 +74,22 @@ def _strike(faults: Faults, work: Work, began_at: float) -> None:
 
 def _tracebacks(cluster: ClusterProcess) -> Judged:
     """No broker may have met what it did not expect."""
-    lines = [
-        (broker_id, number, line)
+    lines = _logged(cluster)
+    wrong = [where for where, line in lines if line.startswith("Traceback")]
+    return Judged("lines of the brokers' logs are no stack traces", len(lines), wrong)
+
+
+def _offline(cluster: ClusterProcess) -> Judged:
+    """Every disk is healthy here."""
+    lines = _logged(cluster)
+    wrong = [f"{where}: {line}" for where, line in lines if " is offline" in line]
+    return Judged("lines of the brokers' logs take nothing offline", len(lines), wrong)
+
+
+def _logged(cluster: ClusterProcess) -> list[tuple[str, str]]:
+    """Where each line stands, and the line."""
+    return [
+        (f"broker {broker_id}, line {number} of its log", line)
         for broker_id, broker in cluster.brokers.items()
         for number, line in enumerate(broker.log.read_text().splitlines(), 1)
     ]
-    wrong = [
-        f"broker {broker_id}, line {number} of its log"
-        for broker_id, number, line in lines
-        if line.startswith("Traceback")
-    ]
-    return Judged("lines of the brokers' logs are no stack traces", len(lines), wrong)

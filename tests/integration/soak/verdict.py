@@ -21,6 +21,7 @@ from tests.integration.cluster_process import ClusterProcess, data_files
 from tests.integration.java_at_work import Acknowledged, JavaAtWork
 from tests.integration.java_at_work import Reading as JavaReading
 from tests.integration.senders import PARTITIONS
+from tests.integration.soak.compacting import wrongly_compacted
 from tests.integration.soak.readings import Readers, Reading
 from tests.integration.soak.transactions import ABORTED, COMMITTED
 from tests.integration.soak.work import COPIES, DEADLINE_S, GROUP, JAVA_GROUP, Work
@@ -61,6 +62,8 @@ def judge(cluster: ClusterProcess, work: Work) -> list[Judged]:
         read_by_somebody(f"in group {GROUP}", work.members, fast),
         never_back(work.commits),
         copied_once(servers, work),
+        compacted(work),
+        passed(work),
     ]
     if work.java is not None:
         judged += judge_java(servers, work.java)
@@ -150,6 +153,23 @@ def copied_once(servers: str, work: Work) -> Judged:
             wrong.append(f"{COPIES}-{partition} is not in order")
     lives = f"{work.copying.lives} copy jobs, {work.copying.hung} of which hung"
     return Judged(f"records copied once, by {lives}", len(found), wrong)
+
+
+# ---- topics that change ----
+
+
+def compacted(work: Work) -> Judged:
+    sent, found = work.compacting.acknowledged, work.compacting.read()
+    wrong = [f"given up: {each}" for each in work.compacting.failed]
+    wrong += wrongly_compacted(sent, found)
+    return Judged(f"records of {len(sent)} are left by compaction, the newest of each key among "
+                  "them", len(found), wrong)  # fmt: skip
+
+
+def passed(work: Work) -> Judged:
+    whole, lives = work.passing.whole_lives, work.passing.lives
+    rule = f"of {lives} topics of one name were read back, each its own, and deleted"
+    return Judged(rule, whole, work.passing.wrong)
 
 
 def transactions_end(servers: str) -> Judged:
@@ -251,7 +271,8 @@ def unordered(acknowledged: list[Acknowledged]) -> list[str]:
 
 
 def equal_replicas(cluster: ClusterProcess, work: Work) -> Judged:
-    """To the byte, those of the internal topics as well (nothing compacts them here)."""
+    """To the byte; those of the internal topics too, which have one segment here: the active one
+    is never compacted."""
     partitions = [(topic, number) for topic in work.topics for number in range(PARTITIONS)]
     partitions += [(topic, number) for topic, count in INTERNAL.items() for number in range(count)]
     different: set[str] = set()

@@ -15,7 +15,9 @@ from barnabas.types import TopicPartition
 from tests.conformance import java_client
 from tests.integration.java_at_work import JavaAtWork, java_at_work
 from tests.integration.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
+from tests.integration.soak.compacting import Compacting
 from tests.integration.soak.copying import Copying
+from tests.integration.soak.passing import Passing
 from tests.integration.soak.readings import Reader, Readers
 from tests.integration.soak.transactions import Transactions
 
@@ -50,6 +52,8 @@ class Work:
         self.everything = Readers(lambda begin: Reader(servers, topic, None, begin), 1)
         self.members = Readers(lambda _: Reader(servers, topic, GROUP), _MEMBERS)
         self.copying = Copying(servers, self.slow.topic, COPIES, directory / "copying.log")
+        self.compacting = Compacting(servers)
+        self.passing = Passing(servers)
         self._stopping = threading.Event()
         self._pacing = threading.Thread(target=self._pace, daemon=True)
         self._pacing.start()
@@ -77,7 +81,8 @@ class Work:
         self._pacing.join()
         with self._stack:
             self.copying.stop()
-            for each in (*self.transactions, self.members, self.everything):
+            own = (self.compacting, self.passing)
+            for each in (*own, *self.transactions, self.members, self.everything):
                 each.stop()
 
     # ---- while it runs ----
@@ -121,6 +126,7 @@ class Work:
     def _progress(self) -> dict[str, int]:
         done = {load.topic: load.acknowledged_count() for load in self.loads}
         done |= {each.topic: len(each.outcomes) for each in self.transactions}
+        done[self.compacting.topic] = len(self.compacting.acknowledged)
         done |= {name: each.count() for name, each in self._readers.items()}
         if self.java is not None:
             done["Java's group"] = len(self.java.values_read())
@@ -141,7 +147,7 @@ class Work:
         """Nothing is sent any more, and everything that was is read and copied."""
         self._stopping.set()
         self._pacing.join()
-        for each in self.transactions:
+        for each in (self.compacting, self.passing, *self.transactions):
             each.stop()
         self.fast.stop()
         self.slow.stop()

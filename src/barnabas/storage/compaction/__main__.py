@@ -41,8 +41,18 @@ def main() -> None:
     while (received := read_job(jobs)) is not None:
         for event in _events(*received, clock):
             if not isinstance(event, Progress):
-                sys.stdout.buffer.write(event_line(event))
-                sys.stdout.buffer.flush()
+                _answer(event)
+
+
+def _answer(event: Event) -> None:
+    """Write an event for the broker, or end quietly if it is gone."""
+    try:
+        sys.stdout.buffer.write(event_line(event))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # Python writes what is left in the buffer once more when it exits, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit()
 
 
 def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:

@@ -1,0 +1,147 @@
+"""A topic that is compacted while it is written to, and what must be left of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from barnabas.client import NewTopic, SyncAdmin
+from tests.integration.senders import GIVE_UP_MS, PARTITIONS
+
+CONFIGS = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "16384",
+    "min.cleanable.dirty.ratio": "0.01",
+}
+KEYS = 40
+
+_PAUSE_S = 0.005
+_READ_S = 120.0
+
+
+class Kept(NamedTuple):
+    """A record, as it was acknowledged or as it was read."""
+
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+
+
+class Compacting:
+    """Sends a newer value for one of few keys, in turn, again and again."""
+
+    topic = "compacted"
+
+    def __init__(self, servers: str) -> None:
+        self.acknowledged: list[Kept] = []
+        self.failed: list[str] = []
+        self._servers = servers
+        with SyncAdmin(servers) as admin:
+            admin.create_topics([NewTopic(self.topic, PARTITIONS, configs=CONFIGS)])
+        self._producer = Producer(
+            {
+                "bootstrap.servers": servers,
+                "enable.idempotence": True,
+                "message.timeout.ms": GIVE_UP_MS,
+                "reconnect.backoff.ms": 10,
+                "reconnect.backoff.max.ms": 200,
+                "log_level": 0,
+            }
+        )
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopping.wait(_PAUSE_S):
+            key = number % KEYS
+            self._producer.produce(
+                self.topic,
+                b"%d" % number,
+                b"key %d" % key,
+                partition=key % PARTITIONS,
+                on_delivery=self._delivered,
+            )
+            self._producer.poll(0)
+            number += 1
+        self._producer.flush(GIVE_UP_MS / 1000)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failed.append(str(error))
+            return
+        place = (message.partition(), message.offset())
+        self.acknowledged.append(Kept(*place, message.key(), message.value()))
+
+    def stop(self) -> None:
+        """Every record has its outcome."""
+        self._stopping.set()
+        self._thread.join(2 * GIVE_UP_MS / 1000)
+        assert not self._thread.is_alive(), f"{self.topic}: no outcome in time"
+
+    def read(self) -> list[Kept]:
+        """What is left, from the beginning to the end of each partition."""
+        found: list[Kept] = []
+        at_end: set[int] = set()
+        with_end = {"enable.partition.eof": True, "auto.offset.reset": "error", "log_level": 0}
+        consumer = Consumer(
+            {"bootstrap.servers": self._servers, "group.id": "none", "enable.auto.commit": False}
+            | with_end
+        )
+        try:
+            places = [TopicPartition(self.topic, n, OFFSET_BEGINNING) for n in range(PARTITIONS)]
+            consumer.assign(places)
+            for _ in range(int(_READ_S)):
+                for one in consumer.consume(10_000, 1.0):
+                    error = one.error()
+                    if error is None:
+                        found.append(Kept(one.partition(), one.offset(), one.key(), one.value()))
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        at_end.add(one.partition())
+                    else:
+                        raise AssertionError(f"{self.topic} cannot be read: {error}")
+                if len(at_end) == PARTITIONS:
+                    return found
+        finally:
+            consumer.close()
+        raise AssertionError(f"{self.topic}: no end after {_READ_S:.0f} s: {sorted(at_end)}")
+
+
+def wrongly_compacted(acknowledged: list[Kept], found: list[Kept]) -> list[str]:
+    """ST-7: what is left was acknowledged at that offset, in order; the newest of each key is."""
+    sent = {(one.partition, one.offset): one for one in acknowledged}
+    wrong = [f"{one} is there, but was never acknowledged so" for one in found
+             if sent.get((one.partition, one.offset)) != one]  # fmt: skip
+    last: dict[int, int] = {}
+    for one in found:
+        if one.offset <= last.get(one.partition, -1):
+            wrong.append(f"{one} is behind {last[one.partition]}")
+        last[one.partition] = one.offset
+    newest_found, newest_sent = _newest(found), _newest(acknowledged)
+    wrong += [
+        f"{key!r}: the newest is {one}, and {newest_found.get(key)} was read"
+        for key, one in newest_sent.items()
+        if newest_found.get(key) != one
+    ]
+    if len(found) >= len(acknowledged):
+        wrong.append(f"nothing was compacted: {len(found)} of {len(acknowledged)} are there")
+    return wrong
+
+
+def _newest(records: list[Kept]) -> Mapping[bytes, Kept]:
+    newest: dict[bytes, Kept] = {}
+    for one in sorted(records, key=lambda each: each.offset):
+        newest[one.key] = one
+    return newest

@@ -8,8 +8,17 @@ class SetClock:
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self.at_ms = now_ms
+        self._ahead_ms = 0
+
+    def step(self, by_ms: int) -> None:
+        """Set the calendar, forwards or backwards; the monotonic clock goes on."""
+        self._ahead_ms += by_ms
 
     def now_ms(self) -> int:
         return self.at_ms
 
-    monotonic_ms = wall_ms = now_ms
+    def monotonic_ms(self) -> int:
+        return self.at_ms
+
+    def wall_ms(self) -> int:
+        return self.at_ms + self._ahead_ms

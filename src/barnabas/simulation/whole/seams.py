@@ -12,18 +12,26 @@ EPOCH_MS = 1_700_000_000_000
 
 
 class VirtualClock:
-    """The loop's time; `ahead_ms`: how far this machine's clock is from the others'."""
+    """The loop's time; `ahead_ms`: how far this machine's calendar is from the others'."""
 
-    __slots__ = ("_loop", "_origin_ms")
+    __slots__ = ("_calendar_ms", "_loop")
 
     def __init__(self, loop: VirtualLoop, ahead_ms: int = 0) -> None:
         self._loop = loop
-        self._origin_ms = EPOCH_MS + ahead_ms
+        self._calendar_ms = EPOCH_MS + ahead_ms
+
+    def step(self, by_ms: int) -> None:
+        """Somebody sets the calendar, forwards or backwards; the monotonic clock goes on."""
+        self._calendar_ms += by_ms
 
     def now_ms(self) -> int:
-        return self._origin_ms + self._loop.now_us // 1000
+        return EPOCH_MS + self._loop.now_us // 1000
 
-    monotonic_ms = wall_ms = now_ms
+    def monotonic_ms(self) -> int:
+        return self._loop.now_us // 1000
+
+    def wall_ms(self) -> int:
+        return self._calendar_ms + self._loop.now_us // 1000
 
 
 class SeededRandom:

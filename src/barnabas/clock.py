@@ -1,8 +1,8 @@
 """Clock and Random: the only readers of time and of entropy (one of the four seams).
 
-`now_ms` serves deadlines and records alike: milliseconds since the epoch, carried on by the
-monotonic clock and corrected forwards only, so that it never runs backwards when an operator
-or NTP sets the wall clock back.
+There are two times, and whoever needs one has to know which: an operator, NTP or a virtual machine
+may set the wall clock at any moment, by any amount, and nothing that is under way may end or last
+longer because of that.
 """
 
 from __future__ import annotations
@@ -11,15 +11,9 @@ import random
 import time
 from typing import Protocol
 
-_RESYNC_AFTER_MS = 1000
-
 
 class Clock(Protocol):
     """Tells the time. The simulator has a virtual one."""
-
-    def now_ms(self) -> int:
-        """Milliseconds since the epoch; never smaller than an earlier answer."""
-        ...
 
     def monotonic_ms(self) -> int:
         """Milliseconds since some instant; never smaller than an earlier answer, whatever happens
@@ -33,23 +27,9 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock: wall time at the start, carried on by the monotonic clock."""
+    """The machine's clocks."""
 
-    __slots__ = ("_origin_ms", "_resync_at_ms")
-
-    def __init__(self) -> None:
-        self._origin_ms = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
-        self._resync_at_ms = 0
-
-    def now_ms(self) -> int:
-        now_ms = self._origin_ms + time.monotonic_ns() // 1_000_000
-        if now_ms >= self._resync_at_ms:
-            ahead_ms = time.time_ns() // 1_000_000 - now_ms
-            if ahead_ms > 0:
-                self._origin_ms += ahead_ms
-                now_ms += ahead_ms
-            self._resync_at_ms = now_ms + _RESYNC_AFTER_MS
-        return now_ms
+    __slots__ = ()
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000

@@ -80,7 +80,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
         if start and not starts and positions == before.positions:
             return start
-        self._last_batch_at_ms = self._clock.now_ms()
+        self._last_batch_at_ms = self._clock.monotonic_ms()
         return StreamOffset(positions, starts).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -159,8 +159,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False
         if self._last_batch_at_ms is None:
             # The timer of a restarted query begins with its first look.
-            self._last_batch_at_ms = self._clock.now_ms()
-        waited_ms = self._clock.now_ms() - self._last_batch_at_ms
+            self._last_batch_at_ms = self._clock.monotonic_ms()
+        waited_ms = self._clock.monotonic_ms() - self._last_batch_at_ms
         return backlog < limit.min_rows and waited_ms < self._options.max_trigger_delay_ms
 
     def _granted(self, backlog: Mapping[TopicPartition, int], limit: ReadLimit) -> Offsets:

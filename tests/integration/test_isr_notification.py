@@ -58,9 +58,9 @@ def seen(server: Server) -> list[PartitionImage]:
 def append(leader: Server) -> None:
     """Something that the followers have not: who has everything is never too slow."""
     for name in NAMES:
-        marker = build_marker(Marker(0, leader.clock.now_ms(), COMMIT, 0), 1, 0)
+        marker = build_marker(Marker(0, leader.clock.wall_ms(), COMMIT, 0), 1, 0)
         replica = leader.node.replicas.leader_of(name)
-        replica.append_control(memoryview(bytearray(marker)), leader.clock.now_ms())
+        replica.append_control(memoryview(bytearray(marker)), leader.clock.wall_ms())
     leader.node.replicas.write_staged()
 
 

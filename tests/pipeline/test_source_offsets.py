@@ -41,10 +41,10 @@ class SteppedClock:
     def __init__(self) -> None:
         self.ms = NOW_MS
 
-    def now_ms(self) -> int:
+    def monotonic_ms(self) -> int:
         return self.ms
 
-    monotonic_ms = wall_ms = now_ms
+    wall_ms = monotonic_ms
 
 
 def reader_of(

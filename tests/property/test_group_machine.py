@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from barnabas.coordinator.decision import Decision, StateRecord
+from barnabas.coordinator.decision import Decision, Now, StateRecord
 from barnabas.coordinator.group import Group, GroupState
 from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Groups
@@ -66,6 +66,10 @@ class GroupMachine(RuleBasedStateMachine):
         self.refuses = False
         self.begin()
 
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ms, self.now_ms)
+
     def begin(self) -> None:
         """A machine that knows what the log says, and nobody who waits."""
         self.machine = replayed(self.log, self.config)
@@ -76,7 +80,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.generation = -1
         self.leaders: dict[int, str] = {}
         self.is_behind = False  # a record of the group was refused: memory is ahead of the log
-        self.carry_out(self.machine.loaded(self.now_ms))
+        self.carry_out(self.machine.loaded(self.now))
 
     # --- what clients do -------------------------------------------------------------------------
 
@@ -114,7 +118,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.ids += 1
         caller = Caller(client.client_id, "/h", f"{self.ids}", version)
         ticket = self.ticket("join", client)
-        self.carry_out(self.machine.join(ticket, request, caller, self.now_ms))
+        self.carry_out(self.machine.join(ticket, request, caller, self.now))
 
     @rule(rounds=st.integers(1, 8), least=clients)
     def go_on(self, rounds: int, least: int) -> None:
@@ -151,7 +155,7 @@ class GroupMachine(RuleBasedStateMachine):
             ],
         )
         ticket = self.ticket("sync", client)
-        self.carry_out(self.machine.sync(ticket, request, self.now_ms))
+        self.carry_out(self.machine.sync(ticket, request, self.now))
 
     @precondition(lambda self: self.machine.groups)
     @rule(number=clients)
@@ -177,7 +181,7 @@ class GroupMachine(RuleBasedStateMachine):
             leaving.append(identity)
         request = LeaveGroupRequest(group_id=GROUP, members=leaving)
         ticket = self.ticket("leave", self.clients[first])
-        self.carry_out(self.machine.leave(ticket, request, 5, self.now_ms))
+        self.carry_out(self.machine.leave(ticket, request, 5, self.now))
 
     @rule(number=clients, offset=st.integers(0, 9), is_member=st.booleans())
     def commit(self, number: int, offset: int, is_member: bool) -> None:
@@ -192,13 +196,13 @@ class GroupMachine(RuleBasedStateMachine):
             request.member_id = client.member_id
             request.group_instance_id = client.instance_id
         ticket = self.ticket("commit", client)
-        self.carry_out(self.machine.commit(ticket, request, self.now_ms))
+        self.carry_out(self.machine.commit(ticket, request, self.now))
 
     @precondition(lambda self: self.machine.groups)
     @rule()
     def delete(self) -> None:
         ticket = self.ticket("delete", self.clients[0])
-        self.carry_out(self.machine.delete(ticket, [GROUP], self.now_ms))
+        self.carry_out(self.machine.delete(ticket, [GROUP], self.now))
 
     # --- what else happens -----------------------------------------------------------------------
 
@@ -214,7 +218,7 @@ class GroupMachine(RuleBasedStateMachine):
             if deadline_ms is None or deadline_ms > until_ms:
                 break
             self.now_ms = max(self.now_ms, deadline_ms)
-            for decision in self.machine.expire(self.now_ms):
+            for decision in self.machine.expire(self.now):
                 self.carry_out(decision)
         self.now_ms = until_ms
 

@@ -287,7 +287,7 @@ class LogMachine(RuleBasedStateMachine):
         stable = max(self.start, self.committed()[0])
         bases = [each.base_offset for each in self.batches if each.base_offset <= stable]
         self.log.raise_log_start(data.draw(st.sampled_from([*bases, stable])))
-        self.log.enforce_retention(0, stable)
+        self.log.enforce_retention(0, stable, 0)
         self.begins_at(self.log.log_start_offset)
 
     @rule(retention_bytes=st.integers(0, 3000))
@@ -296,7 +296,7 @@ class LogMachine(RuleBasedStateMachine):
         before = self.log.size_bytes
         is_whole = self.start == self.log.segments[0].base_offset
         self.log.config = self.config._replace(retention_bytes=retention_bytes, retention_ms=-1)
-        removed = self.log.enforce_retention(0, stable)
+        removed = self.log.enforce_retention(0, stable, 0)
         self.log.config = self.config
         assert (removed == 0) == (self.log.size_bytes == before)
         # (What lies below the log start goes in any case.)

@@ -224,7 +224,7 @@ def _do(machine: Machine, leading: Machine, step: Step) -> None:
         case Delete(part):
             start, end = log.log_start_offset, log.log_end_offset
             log.raise_log_start(start + (end - start) * part // 100)
-            log.enforce_retention(0, end)
+            log.enforce_retention(0, end, 0)
         case _:
             pass
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas.coordinator.decision import Decision, StateRecord
+from barnabas.coordinator.decision import Decision, Now, StateRecord
 from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.joining import Caller
@@ -63,8 +63,12 @@ class Stage:
         self.generations: dict[str, int] = {}
         self.instances: dict[str, str] = {}
         self.machine = Groups(0, 0, self.config)
-        self.machine.loaded(self.now_ms)
+        self.machine.loaded(self.now)
         self.owed: dict[int, tuple[str, str]] = {}  # ticket -> (client, API)
+
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ms, self.now_ms)
 
     # --- clients ---------------------------------------------------------------------------------
 
@@ -89,7 +93,7 @@ class Stage:
         )
         caller = Caller(client, "/10.0.0.1", str(self.ids), int(options.get("v", 5)))
         ticket = self.ask(client, "JoinGroup")
-        yield from self.carry_out(self.machine.join(ticket, request, caller, self.now_ms), ticket)
+        yield from self.carry_out(self.machine.join(ticket, request, caller, self.now), ticket)
 
     def sync(self, names: list[str], options: Options) -> Iterator[str]:
         (client,) = names
@@ -107,7 +111,7 @@ class Stage:
             ],
         )
         ticket = self.ask(client, "SyncGroup")
-        yield from self.carry_out(self.machine.sync(ticket, request, self.now_ms), ticket)
+        yield from self.carry_out(self.machine.sync(ticket, request, self.now), ticket)
 
     def heartbeat(self, names: list[str], options: Options) -> Iterator[str]:
         (client,) = names
@@ -135,7 +139,7 @@ class Stage:
         if version < 3:
             request = LeaveGroupRequest(group_id=GROUP, member_id=leaving[0].member_id)
         ticket = self.ask("" if ":" in names[0] else names[0], "LeaveGroup")
-        decision = self.machine.leave(ticket, request, version, self.now_ms)
+        decision = self.machine.leave(ticket, request, version, self.now)
         yield from self.carry_out(decision, ticket)
 
     def commit(self, names: list[str], options: Options) -> Iterator[str]:
@@ -156,7 +160,7 @@ class Stage:
             topics=topics,
         )
         ticket = self.ask(client, "OffsetCommit")
-        yield from self.carry_out(self.machine.commit(ticket, request, self.now_ms), ticket)
+        yield from self.carry_out(self.machine.commit(ticket, request, self.now), ticket)
 
     # --- tools -----------------------------------------------------------------------------------
 
@@ -181,7 +185,7 @@ class Stage:
 
     def delete(self, names: list[str], options: Options) -> Iterator[str]:
         ticket = self.ask("", "DeleteGroups")
-        yield from self.carry_out(self.machine.delete(ticket, [GROUP], self.now_ms), ticket)
+        yield from self.carry_out(self.machine.delete(ticket, [GROUP], self.now), ticket)
 
     # --- the world -------------------------------------------------------------------------------
 
@@ -198,7 +202,7 @@ class Stage:
             if deadline_ms is None or deadline_ms > until_ms:
                 break
             self.now_ms = max(self.now_ms, deadline_ms)
-            for decision in self.machine.expire(self.now_ms):
+            for decision in self.machine.expire(self.now):
                 lines = list(self.carry_out(decision))
                 if lines:
                     yield f"after {self.now_ms - begun_ms} ms"
@@ -214,7 +218,7 @@ class Stage:
         self.machine = Groups(0, 1, self.config)
         for offset, record in enumerate(self.log):
             self.machine.apply(record, offset)
-        yield from self.carry_out(self.machine.loaded(self.now_ms))
+        yield from self.carry_out(self.machine.loaded(self.now))
 
     # --- the shell -------------------------------------------------------------------------------
 

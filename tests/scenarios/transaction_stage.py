@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas.coordinator.decision import Decision, Markers, StateRecord
+from barnabas.coordinator.decision import Decision, Markers, Now, StateRecord
 from barnabas.coordinator.records import TransactionKey, TransactionValue
 from barnabas.coordinator.transaction import Owner, initialized, transaction_of
 from barnabas.coordinator.transaction_config import TransactionConfig
@@ -56,7 +56,11 @@ class Stage:
         self.owners: dict[str, Owner] = {}
         self.waiting: list[Markers] = []
         self.machine = Transactions(0, 0, self.config)
-        self.machine.loaded(self.now_ms)
+        self.machine.loaded(self.now)
+
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ms, self.now_ms)
 
     # --- producers -------------------------------------------------------------------------------
 
@@ -75,7 +79,7 @@ class Stage:
             spare_id = self.next_id
             self.next_id += 1
         version = int(options.get("v", 5))
-        decision = self.machine.init_producer_id(0, request, version, spare_id, self.now_ms)
+        decision = self.machine.init_producer_id(0, request, version, spare_id, self.now)
 
         def told(answer: Any) -> str:
             if answer.error_code:
@@ -104,14 +108,14 @@ class Stage:
             }
             return ", ".join(error(code) for code in sorted(codes))
 
-        decision = self.machine.add_partitions(0, request, version, self.now_ms)
+        decision = self.machine.add_partitions(0, request, version, self.now)
         yield from self.carry_out(decision, lambda a: f"{producer} <- AddPartitions {told(a)}")
 
     def offsets(self, names: list[str], options: Options) -> Iterator[str]:
         producer, group = names
         request = AddOffsetsToTxnRequest(**self.identity(producer), group_id=group)
         version = int(options.get("v", 3))
-        decision = self.machine.add_offsets(0, request, OFFSETS, version, self.now_ms)
+        decision = self.machine.add_offsets(0, request, OFFSETS, version, self.now)
         yield from self.carry_out(
             decision, lambda answer: f"{producer} <- AddOffsets {error(answer.error_code)}"
         )
@@ -175,7 +179,7 @@ class Stage:
         changed = {key: int(value) for key, value in options.items()}
         self.config = self.config._replace(**changed)
         self.machine = Transactions(0, 0, self.config)
-        self.machine.loaded(self.now_ms)
+        self.machine.loaded(self.now)
         return iter(())
 
     def given(self, names: list[str], options: Options) -> Iterator[str]:
@@ -191,7 +195,7 @@ class Stage:
             left = tuple(one for one in markers.partitions if one not in done)
             if left:
                 self.waiting.append(markers._replace(partitions=left))
-            decision = self.machine.markers_written(*markers[:3], done, self.now_ms)
+            decision = self.machine.markers_written(*markers[:3], done, self.now)
             yield from self.carry_out(decision)
 
     def wait(self, names: list[str], options: Options) -> Iterator[str]:
@@ -202,7 +206,7 @@ class Stage:
             if deadline_ms is None or deadline_ms > until_ms:
                 break
             self.now_ms = max(self.now_ms, deadline_ms)
-            for decision in self.machine.expire(self.now_ms):
+            for decision in self.machine.expire(self.now):
                 yield f"after {self.now_ms - begun_ms} ms"
                 yield from self.carry_out(decision)
         self.now_ms = until_ms
@@ -216,7 +220,7 @@ class Stage:
         self.machine = Transactions(0, self.machine.epoch + 1, self.config)
         for offset, record in enumerate(self.log):
             self.machine.apply(record, offset)
-        yield from self.carry_out(self.machine.loaded(self.now_ms))
+        yield from self.carry_out(self.machine.loaded(self.now))
 
     # --- the shell -------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from barnabas.cluster.image import BrokerImage
 from barnabas.controller.controller import Controller
 from barnabas.controller.decision import Decision as Controlled
-from barnabas.coordinator.decision import NOTHING, Decision
+from barnabas.coordinator.decision import NOTHING, Decision, Now
 from barnabas.coordinator.transactions import Transactions
 from barnabas.replication.follower import Append, Fetched, FetchFrom, Follower, Step
 from barnabas.replication.partition import Effect, Partition, ProposeIsr
@@ -117,8 +117,8 @@ class ForgetfulCoordinator(Transactions):
 
     __slots__ = ()
 
-    def loaded(self, now_ms: int) -> Decision:
-        super().loaded(now_ms)
+    def loaded(self, now: Now) -> Decision:
+        super().loaded(now)
         return NOTHING
 
 

@@ -192,7 +192,7 @@ class Candidacy:
         """This broker's registration warns of no loss from now on."""
         assert self._broker is not None
         self._broker = self._broker._replace(may_have_lost=False)
-        data = layout.encode_broker(self._broker, self._clock.now_ms())
+        data = layout.encode_broker(self._broker, self._clock.wall_ms())
         try:
             await self._store.commit([Set(layout.broker_path(self._broker.broker_id), data)])
         except MetadataError as error:
@@ -273,7 +273,7 @@ class Candidacy:
 
     async def _back_off(self) -> None:
         """Not at all after one failure; longer and longer if they go on."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         if now_ms - self._failed_at_ms > _CALM_AGAIN_MS:
             self._failures = 0
         self._failed_at_ms = now_ms

@@ -10,7 +10,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from barnabas.clock import Clock
+from barnabas.broker.watched_clock import WatchedClock
 from barnabas.config import BrokerConfig
 from barnabas.storage.files import Files
 
@@ -27,7 +27,7 @@ class Cleaning:
     """Runs from `start` to `stop`, unless `log.cleaner.enable` is false."""
 
     def __init__(
-        self, config: BrokerConfig, clock: Clock, replicas: Replicas, files: Files
+        self, config: BrokerConfig, clock: WatchedClock, replicas: Replicas, files: Files
     ) -> None:
         self._config = config
         self._clock = clock

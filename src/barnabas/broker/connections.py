@@ -52,7 +52,7 @@ class Connections:
             return UNTIL_ONE_CLOSES
         if self._by_listener[listener] >= self._limit("max.connections", listener):
             return UNTIL_ONE_CLOSES
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         next_at_ms = max(self._next_at_ms.get(name, 0.0) for name in ("", listener))
         return max(0, int(next_at_ms - now_ms))
 
@@ -66,7 +66,7 @@ class Connections:
     def opened(self, listener: str, host: str) -> None:
         self._by_listener[listener] += 1
         self._by_host[host] += 1
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         for name in ("", listener):
             rate = self._limit("max.connection.creation.rate", name)
             if rate < _UNLIMITED:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas import Replicas
     from barnabas.broker.shards import Shards
     from barnabas.broker.verifier import Verifier
-    from barnabas.clock import Clock, Random
+    from barnabas.broker.watched_clock import WatchedClock
+    from barnabas.clock import Random
     from barnabas.cluster.image import BrokerImage, ClusterImage
     from barnabas.cluster.store import MetadataStore
     from barnabas.config import BrokerConfig
@@ -76,7 +77,7 @@ class Node:
     def __init__(
         self,
         config: BrokerConfig,
-        clock: Clock,
+        clock: WatchedClock,
         replicas: Replicas,
         controller: ControllerRunner,
         image: ClusterImage,

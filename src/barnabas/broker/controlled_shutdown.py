@@ -102,9 +102,9 @@ def _replicas(node: Node, name: TopicPartition) -> Sequence[int]:
 
 async def _back_off(node: Node, left: Sequence[TopicPartition], pause_ms: int) -> None:
     """Until the time is over, or the last of those that could take over has gone."""
-    ends_at_ms = node.clock.now_ms() + pause_ms
+    ends_at_ms = node.clock.monotonic_ms() + pause_ms
     while not _is_alone(node) and _has_heirs(node, left):
-        left_ms = ends_at_ms - node.clock.now_ms()
+        left_ms = ends_at_ms - node.clock.monotonic_ms()
         if left_ms <= 0:
             return
         await asyncio.sleep(min(left_ms, _LOOK_MS) / 1000)
@@ -113,7 +113,7 @@ async def _back_off(node: Node, left: Sequence[TopicPartition], pause_ms: int) -
 async def _ask_as_long_as_it_helps(node: Node, links: PeerLinks) -> Sequence[TopicPartition]:
     """As `_ask`; NotController where nobody can write who leads, RequestTimedOut."""
     timeout_ms = node.config.int("controller.socket.timeout.ms")
-    ends_at_ms = node.clock.now_ms() + timeout_ms
+    ends_at_ms = node.clock.monotonic_ms() + timeout_ms
     asking = asyncio.get_running_loop().create_task(_ask(node, links))
     try:
         while not asking.done():
@@ -121,7 +121,7 @@ async def _ask_as_long_as_it_helps(node: Node, links: PeerLinks) -> Sequence[Top
                 raise NotController("the metadata store does not answer")
             if _is_alone(node):
                 raise NotController("the last of the others has gone")
-            if node.clock.now_ms() >= ends_at_ms:
+            if node.clock.monotonic_ms() >= ends_at_ms:
                 raise RequestTimedOut(f"no answer within {timeout_ms} ms")
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(asking), _LOOK_MS / 1000)

@@ -103,7 +103,7 @@ class DynamicConfig:
 
     async def start(self) -> None:
         """Bring into force what the tree holds for brokers; its topics have been loaded."""
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._node.clock.monotonic_ms()
         for name in await children(self._store, config_nodes.CHANGES):
             self._seen_at_ms[name] = now_ms
         await self._take_up_brokers()
@@ -267,7 +267,7 @@ class DynamicConfig:
         self._due.clear()
         # Watch first, read then: what changes in between makes another round.
         self._store.watch(config_nodes.CHANGES, self._due.set)
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._node.clock.monotonic_ms()
         names = await children(self._store, config_nodes.CHANGES)
         for name in names:
             if name not in self._seen_at_ms:

@@ -179,7 +179,7 @@ class Fetcher:
             _log.debug("broker %d: %s", self.leader_id, error)
 
     def _ask_for(self, followed: Followed) -> None:
-        throttled_ms = followed.throttled_ms(self._node.clock.now_ms())
+        throttled_ms = followed.throttled_ms(self._node.clock.monotonic_ms())
         if throttled_ms:
             self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
             return
@@ -191,7 +191,7 @@ class Fetcher:
 
     async def _carry_out(self, response: FetchResponse) -> None:
         """Append what has arrived, and ask for what comes behind it."""
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._node.clock.monotonic_ms()
         taken_bytes = 0
         flushing: list[Replica] = []
         lost: dict[TopicPartition, Followed] = {}
@@ -292,12 +292,12 @@ class Fetcher:
         if self._followed.get(name) is not followed:
             return
         self._requests.forget(name)
-        due_ms = self._node.clock.now_ms() + wait_ms
+        due_ms = self._node.clock.monotonic_ms() + wait_ms
         heapq.heappush(self._resting, (due_ms, self._tickets, followed))
         self._tickets += 1
 
     def _end_rests(self) -> None:
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._node.clock.monotonic_ms()
         while self._resting and self._resting[0][0] <= now_ms:
             followed = heapq.heappop(self._resting)[2]
             if self._followed.get(followed.replica.topic_partition) is followed:
@@ -307,7 +307,7 @@ class Fetcher:
         self._work.clear()
         due_s = None
         if self._resting:
-            due_s = max(self._resting[0][0] - self._node.clock.now_ms(), 1) / 1000
+            due_s = max(self._resting[0][0] - self._node.clock.monotonic_ms(), 1) / 1000
         try:
             async with asyncio.timeout(due_s):
                 await self._work.wait()

@@ -69,12 +69,12 @@ class Fetchers:
         """How far a partition is behind its leader; None: it is not copied here."""
         fetcher = self._homes.get(topic_partition)
         followed = None if fetcher is None else fetcher.followed.get(topic_partition)
-        return None if followed is None else followed.lag(self._node.clock.now_ms())
+        return None if followed is None else followed.lag(self._node.clock.monotonic_ms())
 
     def lags(self) -> Iterator[tuple[int, int, TopicPartition, Lag]]:
         """Of all partitions that are copied here; before each its leader's id, and the number of
         the fetcher."""
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._node.clock.monotonic_ms()
         for (leader_id, number), fetcher in self._by_leader.items():
             for name, followed in fetcher.followed.items():
                 yield leader_id, number, name, followed.lag(now_ms)

@@ -45,6 +45,7 @@ class Followed:
 
     __slots__ = (
         "_behind_since_ms",
+        "_clock",
         "_follower",
         "_has_been_level",
         "_replicas",
@@ -58,7 +59,8 @@ class Followed:
         self.replica = replica
         self.topic_id = replica.log.topic_id or NO_TOPIC_ID
         self.lag_records = 0
-        self._behind_since_ms = node.clock.now_ms()
+        self._clock = node.clock
+        self._behind_since_ms = node.clock.monotonic_ms()
         self._has_been_level = node.broker_id in replica.partition.isr  # ... at the last answer
         self._replicas = node.replicas
         self._throttles = node.throttles
@@ -113,7 +115,7 @@ class Followed:
 
     def _append(self, records: memoryview, now_ms: int) -> None:
         replica = self.replica
-        replica.log.append_as_follower(records, now_ms)
+        replica.log.append_as_follower(records, self._clock.wall_ms())
         throttle = self._throttles.of_follower(replica)
         if throttle is not None:
             throttle.record(len(records), now_ms)

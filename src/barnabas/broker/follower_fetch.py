@@ -63,7 +63,7 @@ class FollowerPass(FetchPass):
         self._replica_id = replica_id_of(context, request)
         self._broker_epoch = request.replica_state.replica_epoch
         self._counts = is_first and self._replica_id != ANY_REPLICA
-        self._now_ms = context.node.clock.now_ms()
+        self._now_ms = context.node.clock.monotonic_ms()
         self._throttle: Throttle | None = None  # if any partition is throttled
         self._throttled_bytes = 0
 

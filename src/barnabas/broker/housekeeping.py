@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.replicas import Replicas
-from barnabas.clock import Clock
+from barnabas.broker.watched_clock import WatchedClock
 from barnabas.config import BrokerConfig
 from barnabas.config.topic_keys import LONG_MAX
 from barnabas.errors import CorruptData
@@ -67,7 +67,7 @@ class Housekeeping:
     def __init__(
         self,
         config: BrokerConfig,
-        clock: Clock,
+        clock: WatchedClock,
         logs: LogStore,
         replicas: Replicas,
         routers: Sequence[Router],
@@ -134,12 +134,12 @@ class Housekeeping:
             await self._task
 
     async def _run(self) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         for each in self._rounds:
             each.due_ms = now_ms + each.interval_ms(self._config)
         while True:
             next_round = min(self._rounds, key=lambda each: each.due_ms)
-            if await self._stops_within(next_round.due_ms - self._clock.now_ms()):
+            if await self._stops_within(next_round.due_ms - self._clock.monotonic_ms()):
                 return
             try:
                 await next_round.action()
@@ -151,7 +151,7 @@ class Housekeeping:
                 # A mistake of ours, or a damaged file. Without the other rounds nobody would leave
                 # an ISR any more, and no watermark be kept.
                 _log.exception("%s failed", next_round.name)
-            next_round.due_ms = self._clock.now_ms() + next_round.interval_ms(self._config)
+            next_round.due_ms = self._clock.monotonic_ms() + next_round.interval_ms(self._config)
 
     async def _stops_within(self, wait_ms: int) -> bool:
         try:
@@ -175,20 +175,21 @@ class Housekeeping:
 
     async def _flush_by_age(self) -> None:
         """`flush.ms` (ST-10); what a count asks for is flushed where it is appended."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         for replica in list(self._replicas):
             if replica.log.config.flush_ms < LONG_MAX and replica.log.due_flush(now_ms):
                 self._replicas.start_flush(replica)
 
     async def _check_isr(self) -> None:
         """Twice in `replica.lag.time.max.ms` (RE-8)."""
-        self._replicas.check_isr(self._clock.now_ms())
+        self._replicas.check_isr(self._clock.monotonic_ms())
 
     async def _enforce_retention(self) -> None:
         for replica in list(self._replicas):
             try:
-                log, now_ms = replica.log, self._clock.now_ms()
-                if log.enforce_retention(now_ms, replica.high_watermark):
+                log, now_ms = replica.log, self._clock.monotonic_ms()
+                wall_ms = self._clock.trusted_wall_ms()
+                if log.enforce_retention(now_ms, replica.high_watermark, wall_ms):
                     replica.log_start_moved()
             except OSError as error:
                 self._replicas.fail_directory(replica, error)
@@ -198,22 +199,25 @@ class Housekeeping:
 
     async def _purge_deleted(self) -> None:
         await _in_thread(self._logs.purge_deleted)
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         for replica in list(self._replicas):
             if replica.log.has_discarded:
                 await self._guarded(replica, partial(replica.log.remove_discarded, now_ms))
             replica.log.rest()
 
     async def _expire_producers(self) -> None:
-        before_ms = self._clock.now_ms() - self._config.int("producer.id.expiration.ms")
+        expiration_ms = self._config.int("producer.id.expiration.ms")
         for replica in list(self._replicas):
-            replica.log.expire_producers(before_ms)
+            wall_ms = self._clock.trusted_wall_ms()
+            if wall_ms is None:
+                return
+            replica.log.expire_producers(wall_ms - expiration_ms)
             await asyncio.sleep(0)
 
     async def _close_idle(self) -> None:
         idle_ms = self._config.int("connections.max.idle.ms")
         for router in self._routers:
-            router.close_idle(self._clock.now_ms(), idle_ms)
+            router.close_idle(self._clock.monotonic_ms(), idle_ms)
 
     async def _guarded(self, replica: Replica, action: Callable[[], object]) -> None:
         """In a thread; a disk that refuses takes its directory offline."""

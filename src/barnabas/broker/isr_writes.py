@@ -48,7 +48,7 @@ class IsrWrites:
         self._node = node
         self._pace = Pace() if pace is None else pace
         self._changed: dict[TopicPartition, None] = {}  # and not announced yet
-        self._changed_at_ms = self._said_at_ms = node.clock.now_ms()
+        self._changed_at_ms = self._said_at_ms = node.clock.monotonic_ms()
         self._task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class IsrWrites:
         """To be announced soon, with what else changes until then."""
         for name in names:
             self._changed[name] = None
-            self._changed_at_ms = self._node.clock.now_ms()
+            self._changed_at_ms = self._node.clock.monotonic_ms()
         if self._changed and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._announce())
 
@@ -131,7 +131,7 @@ class IsrWrites:
         try:
             while self._changed:
                 await asyncio.sleep(pace.check_every_ms / 1000)
-                now_ms = clock.now_ms()
+                now_ms = clock.monotonic_ms()
                 if (
                     now_ms <= self._changed_at_ms + pace.linger_ms
                     and now_ms <= self._said_at_ms + pace.max_delay_ms

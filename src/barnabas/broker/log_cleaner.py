@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.cleaner_process import CleanerProcess
-from barnabas.clock import Clock
+from barnabas.broker.watched_clock import WatchedClock
 from barnabas.config import BrokerConfig
 from barnabas.errors import CorruptData
 from barnabas.storage.cleaner import (
@@ -66,7 +66,7 @@ class LogCleaner:
     def __init__(
         self,
         config: BrokerConfig,
-        clock: Clock,
+        clock: WatchedClock,
         replicas: Replicas,
         files: Files,
         *,
@@ -91,12 +91,16 @@ class LogCleaner:
         await self._process.end()
 
     async def clean_once(self) -> bool:
-        """Clean the dirtiest log, if one is due; whether that was done."""
-        chosen = await self._choose()
+        """Clean the dirtiest log, if one is due; whether that was done.
+
+        Nothing is, as long as nobody can say how old tombstones and records are.
+        """
+        wall_ms = self._clock.trusted_wall_ms()
+        chosen = None if wall_ms is None else await self._choose(wall_ms)
         is_done = False
-        if chosen is not None:
+        if wall_ms is not None and chosen is not None:
             try:
-                is_done = await self._clean(*chosen)
+                is_done = await self._clean(*chosen, wall_ms)
             except CorruptData as error:
                 self._leave_alone(chosen[1].log, str(error))
             except OSError as error:
@@ -104,7 +108,7 @@ class LogCleaner:
         await self._save()
         return is_done
 
-    async def _choose(self) -> tuple[Replica, Cleanable] | None:
+    async def _choose(self, wall_ms: int) -> tuple[Replica, Cleanable] | None:
         store = self._replicas.store
         for name, log in list(store.logs.items()):
             if name not in store.logs:
@@ -121,7 +125,7 @@ class LogCleaner:
                 continue
             try:
                 stable_offset = replica.last_stable_offset
-                found[log] = replica, examine(log, stable_offset, self._clock.now_ms())
+                found[log] = replica, examine(log, stable_offset, wall_ms)
             except CorruptData as error:
                 self._leave_alone(log, str(error))
             except OSError as error:
@@ -150,15 +154,15 @@ class LogCleaner:
 
     # --- one pass --------------------------------------------------------------------------------
 
-    async def _clean(self, replica: Replica, cleanable: Cleanable) -> bool:
+    async def _clean(self, replica: Replica, cleanable: Cleanable, wall_ms: int) -> bool:
         """Whether the pass came to its end. OSError: the log's directory is at fault."""
         log, truncations = cleanable.log, cleanable.log.truncations
 
         def is_same() -> bool:
             return not log.is_failed and log.truncations == truncations
 
-        began_ms = self._clock.now_ms()
-        job = job_of(cleanable, _limits(self._config), began_ms)
+        began_ms = self._clock.monotonic_ms()
+        job = job_of(cleanable, _limits(self._config), wall_ms)
         if not await self._allow_gaps(log, job.end_offset, is_same):
             return False
         producers = await _last_records(log, job.end_offset)
@@ -173,7 +177,7 @@ class LogCleaner:
                     if not is_same():
                         break
                     log.first_dirty_offset = event.first_dirty_offset
-                    self._tell_success(log, job, event, self._clock.now_ms() - began_ms)
+                    self._tell_success(log, job, event, self._clock.monotonic_ms() - began_ms)
                     return True
                 elif isinstance(event, Failed):
                     self._failed(log, event)
@@ -197,7 +201,7 @@ class LogCleaner:
             return False
         # What is decided must be on disk before anything of the old is taken away.
         await _in_thread(lambda: self._files.sync(log.directory))
-        return log.finish_swap(self._clock.now_ms())
+        return log.finish_swap(self._clock.monotonic_ms())
 
     async def _events(
         self, job: Job, producers: Producers, is_same: Callable[[], bool]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.cluster.image import NO_LEADER
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.coordinator.decision import Now
 from barnabas.errors import (
     InvalidProducerEpoch,
     KafkaError,
@@ -92,11 +93,11 @@ def append_marker(node: Node, topic_partition: TopicPartition, ending: Ending) -
     """
     replica = node.replicas.leader_of(topic_partition)
     replica.partition.check_acks_all()
-    now_ms = node.clock.now_ms()
-    marker = Marker(0, now_ms, COMMIT if ending.is_commit else ABORT, ending.coordinator_epoch)
+    wall_ms = node.clock.wall_ms()
+    marker = Marker(0, wall_ms, COMMIT if ending.is_commit else ABORT, ending.coordinator_epoch)
     batch = build_marker(marker, ending.producer_id, ending.producer_epoch)
     try:
-        result = replica.append_control(memoryview(bytearray(batch)), now_ms)
+        result = replica.append_control(memoryview(bytearray(batch)), wall_ms)
     except OSError as error:
         node.replicas.fail_directory(replica, error)
         raise KafkaStorageError(str(error)) from error
@@ -262,7 +263,7 @@ class _Sending:
                     markers.producer_id,
                     markers.producer_epoch,
                     done,
-                    self._node.clock.now_ms(),
+                    Now(self._node.clock.monotonic_ms(), self._node.clock.wall_ms()),
                 )
             )
 

@@ -76,7 +76,7 @@ async def register(
     goes with its session. Raises ConfigError if it does not, for then another one has this id.
     """
     path = layout.broker_path(broker.broker_id)
-    deadline_ms = clock.now_ms() + wait_ms
+    deadline_ms = clock.monotonic_ms() + wait_ms
     is_told = False
     while True:
         gone = asyncio.Event()
@@ -86,7 +86,7 @@ async def register(
             with suppress(NodeExists):  # then see what stands there
                 return broker._replace(epoch=await _announce(store, path, broker, clock))
             continue
-        left_ms = deadline_ms - clock.now_ms()
+        left_ms = deadline_ms - clock.monotonic_ms()
         if left_ms <= 0 or node.owner == store.session_id:
             raise ConfigError(
                 f"broker.id={broker.broker_id} is taken by a broker that is running; "
@@ -109,7 +109,7 @@ async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock:
     unknown = None
     try:
         # Two steps, as Kafka does it: the data version of a registration is never 0.
-        data = layout.encode_broker(broker, clock.now_ms())
+        data = layout.encode_broker(broker, clock.wall_ms())
         await store.commit([Create(path, ephemeral=True), Set(path, data, version=0)])
     except OutcomeUnknown as error:
         unknown = error
@@ -135,7 +135,7 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
     operations += [
         Create(
             layout.CONTROLLER,
-            layout.encode_controller(broker_id, clock.now_ms()),
+            layout.encode_controller(broker_id, clock.wall_ms()),
             ephemeral=True,
         ),
         Set(layout.CONTROLLER_EPOCH, layout.encode_epoch(epoch + 1), version),

@@ -99,28 +99,28 @@ class Replica:
 
     # --- append ----------------------------------------------------------------------------------
 
-    def append(self, records: memoryview, now_ms: int) -> AppendResult:
+    def append(self, records: memoryview, wall_ms: int) -> AppendResult:
         """Stage a producer's batch as the leader; raises a KafkaError row, or OSError.
 
         It counts, and `records` may be forgotten, after `written`.
         """
         self._will_write()
-        result = self.log.append(records, self.partition.leader_epoch, now_ms)
+        result = self.log.append(records, self.partition.leader_epoch, wall_ms)
         if not result.is_duplicate:
             self._unseen_bytes += result.size_bytes
         return result
 
-    def append_own(self, records: memoryview, now_ms: int) -> AppendResult:
+    def append_own(self, records: memoryview, wall_ms: int) -> AppendResult:
         """Stage a batch of this broker's coordinator; otherwise as `append`."""
         self._will_write()
-        result = self.log.append_own(records, self.partition.leader_epoch, now_ms)
+        result = self.log.append_own(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
         return result
 
-    def append_control(self, records: memoryview, now_ms: int) -> AppendResult:
+    def append_control(self, records: memoryview, wall_ms: int) -> AppendResult:
         """Stage a transaction's marker; otherwise as `append`."""
         self._will_write()
-        result = self.log.append_control(records, self.partition.leader_epoch, now_ms)
+        result = self.log.append_control(records, self.partition.leader_epoch, wall_ms)
         self._unseen_bytes += result.size_bytes
         return result
 

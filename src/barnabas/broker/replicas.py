@@ -219,7 +219,7 @@ class Replicas:
             # Before any append: an epoch starts at the log end that its leader found.
             log.assign_leader_epoch(told.leader_epoch)
         replica.adding = told.adding
-        effects = partition.become_leader(told, log.log_end_offset, self._clock.now_ms())
+        effects = partition.become_leader(told, log.log_end_offset, self._clock.monotonic_ms())
         if len(told.replicas) > 1:
             self._replicated[replica] = None
         else:
@@ -313,7 +313,7 @@ class Replicas:
         self._live.clear()
         self._live.update(found)
         if has_gone:
-            now_ms = self._clock.now_ms()
+            now_ms = self._clock.monotonic_ms()
             for replica in list(self._replicated):
                 partition = replica.partition
                 replica.carry_out(partition.appended(partition.log_end_offset, now_ms))
@@ -341,7 +341,7 @@ class Replicas:
             return  # it is led elsewhere by now
         partition = replica.partition
         before, was_changing = set(partition.isr), partition.is_changing_isr
-        replica.carry_out(partition.isr_answered(proposal, answer, self._clock.now_ms()))
+        replica.carry_out(partition.isr_answered(proposal, answer, self._clock.monotonic_ms()))
         if answer.error_code:
             self.failed_isr_updates.increment(was_changing)
         else:
@@ -463,7 +463,7 @@ class Replicas:
         """
         dirty = self._dirty[:]
         self._dirty.clear()
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         for replica in dirty:
             if self._replicas.get(replica.topic_partition) is not replica:
                 continue  # deleted since, or lost with its directory: nobody waits for it any more
@@ -501,7 +501,9 @@ class Replicas:
             while True:
                 end_offset = log.log_end_offset
                 await loop.run_in_executor(None, log.take_flush())
-                if log.log_end_offset == end_offset or not log.due_flush(self._clock.now_ms()):
+                if log.log_end_offset == end_offset or not log.due_flush(
+                    self._clock.monotonic_ms()
+                ):
                     break
         except OSError as error:
             replica.flush = None
@@ -509,7 +511,7 @@ class Replicas:
             return
         replica.flush = None
         if replica.partition.is_leader:
-            replica.counted(self._clock.now_ms())
+            replica.counted(self._clock.monotonic_ms())
 
     # --- directories that fail -------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ from barnabas.broker.producer_ids import ProducerIds
 from barnabas.broker.registration import ensure_base
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.router import Router
+from barnabas.broker.watched_clock import WatchedClock
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage
 from barnabas.cluster.store import MetadataStore
@@ -70,7 +71,7 @@ class Server:
         the ZooKeeper of the configuration, or a store of its own where that names none."""
         self.config = config
         self._machine = machine or this_machine()
-        self.clock = self._machine.clock
+        self.clock = WatchedClock(self._machine.clock)
         self.random = self._machine.random
         writes_isrs(config.str(INTER_BROKER_VERSION))  # one that is none is said at once
         self.broker_id = config.int("broker.id")
@@ -153,7 +154,7 @@ class Server:
             self._machine.files, self.broker_id, self.config.int("producer.id.expiration.ms")
         )
         # With the broker's own settings, until LeaderAndIsr tells a topic's.
-        self._logs.begin(self.log_dirs, self.config.log_config(), self.clock.now_ms())
+        self._logs.begin(self.log_dirs, self.config.log_config(), self.clock.wall_ms())
 
     async def _open_metadata(self) -> None:
         if self._metadata is None and self._has_peers:
@@ -287,6 +288,7 @@ class Server:
             self.config, self.clock, self._logs, self._replicas, self._routers
         )
         self.node.config_listeners.append(self._housekeeping.configure)
+        self.clock.start()
         self._housekeeping.start()
         self._cleaning = Cleaning(self.config, self.clock, self._replicas, self._machine.files)
         self.node.config_listeners.append(self._cleaning.configure)
@@ -326,6 +328,7 @@ class Server:
             await self._cleaning.stop()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
+        self.clock.stop()
         for acceptor in self._acceptors:
             acceptor.close()
         for router in self._routers:

@@ -19,6 +19,7 @@ from barnabas.coordinator.decision import (
     NO_PRODUCER_ID,
     Decision,
     Markers,
+    Now,
     StateRecord,
     TransactionalBatch,
 )
@@ -29,7 +30,7 @@ from barnabas.records.record import BatchBuilder
 if TYPE_CHECKING:
     from barnabas.broker.replica import Replica
     from barnabas.broker.replicas import Replicas
-    from barnabas.clock import Clock
+    from barnabas.broker.watched_clock import WatchedClock
 
 _log = logging.getLogger(__name__)
 
@@ -43,11 +44,11 @@ class Machine(Protocol):
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None: ...
 
-    def loaded(self, now_ms: int) -> Decision: ...
+    def loaded(self, now: Now) -> Decision: ...
 
     def deadline_ms(self) -> int | None: ...
 
-    def expire(self, now_ms: int) -> list[Decision]: ...
+    def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]: ...
 
 
 _TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than one batch takes
@@ -55,14 +56,14 @@ _TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than one batch takes
 M = TypeVar("M", bound=Machine)
 
 
-Ask = Callable[[M, int, int], Decision]
-"""Of the machine, with the request's ticket and the time in ms."""
+Ask = Callable[[M, int, Now], Decision]
+"""Of the machine, with the request's ticket and the time."""
 
 
 class Surroundings(NamedTuple):
     """What every shard of a coordinator needs of its broker."""
 
-    clock: Clock
+    clock: WatchedClock
     replicas: Replicas
     codec: int
     """Of the records that it writes."""
@@ -113,19 +114,23 @@ class Shard(Generic[M]):
         if self.is_dropped:
             self._refuse_all(NotCoordinator("the partition of this coordinator has moved"))
         else:
-            now_ms = around.clock.now_ms()
-            self._carry_out(decide(self.machine, ticket, now_ms), now_ms)
+            now = self._now()
+            self._carry_out(decide(self.machine, ticket, now), now)
         return asked.at_once() or asked
 
     def carry_out(self, decision: Decision) -> None:
         """Do what the machine wants without having been asked by a client."""
         if not self.is_dropped:
-            self._carry_out(decision, self._around.clock.now_ms())
+            self._carry_out(decision, self._now())
             self._around.replicas.write_soon()
 
     def begin(self) -> None:
         """Everything has been replayed: from now on the machine's deadlines count."""
-        self.carry_out(self.machine.loaded(self._around.clock.now_ms()))
+        self.carry_out(self.machine.loaded(self._now()))
+
+    def _now(self) -> Now:
+        clock = self._around.clock
+        return Now(clock.monotonic_ms(), clock.wall_ms())
 
     def drop(self) -> None:
         """Somebody else coordinates from now on, or nobody can."""
@@ -139,10 +144,10 @@ class Shard(Generic[M]):
         for asked in owed.values():
             asked.refuse(error)
 
-    def _carry_out(self, decision: Decision, now_ms: int) -> None:
+    def _carry_out(self, decision: Decision, now: Now) -> None:
         if decision.records:
             try:
-                self._append(decision, now_ms)
+                self._append(decision, now.wall_ms)
             except KafkaError as error:
                 self._refuse(decision, error)
                 return
@@ -155,7 +160,7 @@ class Shard(Generic[M]):
                 asked.give(message, self._visible_from)
         if decision.markers or decision.stories:
             self._when_committed(decision)
-        self._set_timer(now_ms)
+        self._set_timer(now.monotonic_ms)
 
     def _refuse(self, decision: Decision, error: KafkaError) -> None:
         """Nothing was appended, so nothing has happened; all who were to be told otherwise."""
@@ -167,7 +172,7 @@ class Shard(Generic[M]):
             if asked is not None:
                 asked.refuse(told)
 
-    def _append(self, decision: Decision, now_ms: int) -> None:
+    def _append(self, decision: Decision, wall_ms: int) -> None:
         """Append the records as one batch, and apply them; very many tombstones as several."""
         if not _only_forgets(decision):
             self.replica.partition.check_acks_all()
@@ -176,10 +181,10 @@ class Shard(Generic[M]):
         if at_once > _TOMBSTONES_AT_ONCE and all(value is None for _, value in records):
             at_once = _TOMBSTONES_AT_ONCE
         for first in range(0, len(records), at_once):
-            self._append_batch(records[first : first + at_once], decision.batch, now_ms)
+            self._append_batch(records[first : first + at_once], decision.batch, wall_ms)
 
     def _append_batch(
-        self, records: Sequence[StateRecord], producer: TransactionalBatch | None, now_ms: int
+        self, records: Sequence[StateRecord], producer: TransactionalBatch | None, wall_ms: int
     ) -> None:
         if producer is None:
             builder, producer_id = BatchBuilder(self._around.codec), NO_PRODUCER_ID
@@ -190,8 +195,8 @@ class Shard(Generic[M]):
                 self._around.codec, producer_id, producer.producer_epoch, 0, is_transactional=True
             )
         for key, value in records:
-            builder.append(now_ms, *encode_record(key, value))
-        result = self.replica.append_own(memoryview(bytearray(builder.build())), now_ms)
+            builder.append(wall_ms, *encode_record(key, value))
+        result = self.replica.append_own(memoryview(bytearray(builder.build())), wall_ms)
         self._visible_from = result.last_offset + 1
         for offset, record in enumerate(records, result.base_offset):
             self.machine.apply(record, offset, producer_id)
@@ -228,10 +233,10 @@ class Shard(Generic[M]):
 
     def _expire(self) -> None:
         self._timer = None
-        now_ms = self._around.clock.now_ms()
-        for decision in self.machine.expire(now_ms):
+        now, trusted_ms = self._now(), self._around.clock.trusted_wall_ms()
+        for decision in self.machine.expire(now, may_forget=trusted_ms is not None):
             self.carry_out(decision)
-        self._set_timer(now_ms)
+        self._set_timer(now.monotonic_ms)
 
 
 def _only_forgets(decision: Decision) -> bool:

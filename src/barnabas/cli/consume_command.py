@@ -159,16 +159,16 @@ async def _print_all(
     clock = SystemClock()
     async with consumer:
         await go_to(consumer, start)
-        heard_ms = clock.now_ms()
+        heard_ms = clock.monotonic_ms()
         while limits.max_messages is None or printer.count < limits.max_messages:
             wait_ms = _POLL_MS
             if limits.timeout_ms is not None:
-                wait_ms = min(wait_ms, heard_ms + limits.timeout_ms - clock.now_ms())
+                wait_ms = min(wait_ms, heard_ms + limits.timeout_ms - clock.monotonic_ms())
                 if wait_ms <= 0:
                     return
             records = await consumer.poll(wait_ms)
             if records:
-                heard_ms = clock.now_ms()
+                heard_ms = clock.monotonic_ms()
             wanted = records
             if limits.max_messages is not None:
                 wanted = records[: limits.max_messages - printer.count]

@@ -136,7 +136,7 @@ class _Watcher:
             }
         )
         live = {broker.broker_id for broker in cluster.brokers}
-        self._seen_at_ms = self._clock.now_ms()
+        self._seen_at_ms = self._clock.wall_ms()
         return self._watch.look(self._seen_at_ms, topics, live, ends)
 
     async def _look_again(

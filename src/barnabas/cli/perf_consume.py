@@ -26,8 +26,10 @@ _COLUMNS = (
 class Receiving:
     """What came, in all and since the last line."""
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, wall_ms: int) -> None:
+        """`now_ms`, here and below, is monotonic; wall time is for showing it."""
         self.began_ms = self.window_began_ms = now_ms
+        self._calendar_ms = wall_ms - now_ms
         self.records = self.window_records = 0
         self.bytes = self.window_bytes = 0
 
@@ -44,11 +46,12 @@ class Receiving:
         )
         self.window_began_ms = now_ms
         self.window_records, self.window_bytes = self.records, self.bytes
-        return f"{_time(now_ms)}, 0, {text}"
+        return f"{_time(self._calendar_ms + now_ms)}, 0, {text}"
 
     def summary(self, now_ms: int) -> str:
         text = self._columns(self.bytes, self.records, now_ms - self.began_ms)
-        return f"{_time(self.began_ms)}, {_time(now_ms)}, {text}"
+        began, ended = _time(self._calendar_ms + self.began_ms), _time(self._calendar_ms + now_ms)
+        return f"{began}, {ended}, {text}"
 
     def _columns(self, size_bytes: int, records: int, took_ms: int) -> str:
         # All of the time is fetching: partitions are assigned, there is no group to join.
@@ -165,11 +168,11 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
         if wanted.has_header:
             times = "start.time, end.time" if wanted.interval_ms is None else "time, threadId"
             click.echo(f"{times}, {_COLUMNS}")
-        report = Receiving(clock.now_ms())
+        report = Receiving(clock.monotonic_ms(), clock.wall_ms())
         heard_ms = report.began_ms
         try:
             while report.records < wanted.records:
-                silence_ms = heard_ms + wanted.timeout_ms - clock.now_ms()
+                silence_ms = heard_ms + wanted.timeout_ms - clock.monotonic_ms()
                 if silence_ms <= 0:
                     warn(
                         "barnabas perf consume",
@@ -178,7 +181,7 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                     )
                     break
                 records = await consumer.poll(min(silence_ms, wanted.interval_ms or silence_ms))
-                now_ms = clock.now_ms()
+                now_ms = clock.monotonic_ms()
                 if records:
                     heard_ms = now_ms
                 size_bytes = sum(len(each.key or b"") + len(each.value or b"") for each in records)
@@ -188,9 +191,9 @@ async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
                     click.echo(report.line(now_ms))
         finally:
             if wanted.interval_ms is None:
-                click.echo(report.summary(clock.now_ms()))
+                click.echo(report.summary(clock.monotonic_ms()))
             else:
-                click.echo(report.line(clock.now_ms()))
+                click.echo(report.line(clock.monotonic_ms()))
 
 
 def _time(at_ms: int) -> str:

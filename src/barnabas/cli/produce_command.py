@@ -158,7 +158,7 @@ def _produce(sending: Sending, quiet: bool) -> int:
     source = sending.source
     tally = Tally()
     clock = SystemClock()
-    began_ms = clock.now_ms()
+    began_ms = clock.monotonic_ms()
     if source.is_terminal and not quiet:
         click.echo("Each line is a record; Ctrl-D ends.", err=True)
     problem: str | None = None
@@ -175,7 +175,9 @@ def _produce(sending: Sending, quiet: bool) -> int:
         assert tally.first_error is not None
         problem = f"{tally.failed:,} records were not acknowledged: {explain(tally.first_error)}"
     if not quiet:
-        click.echo(tally.summary(sending.line_format.topic, clock.now_ms() - began_ms), err=True)
+        click.echo(
+            tally.summary(sending.line_format.topic, clock.monotonic_ms() - began_ms), err=True
+        )
     if problem is not None:
         complain("barnabas produce", problem)
         return EXIT_FAILURE

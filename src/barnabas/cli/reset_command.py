@@ -99,7 +99,7 @@ def _time(instant: str | None, ago: str | None) -> Target | None:
         if instant is not None:
             return Target(Goal.TIME, instant_ms(instant))
         if ago is not None:
-            return Target(Goal.TIME, max(SystemClock().now_ms() - duration_ms(ago), 0))
+            return Target(Goal.TIME, max(SystemClock().wall_ms() - duration_ms(ago), 0))
     except BadInstant as error:
         option = "--by-duration" if instant is None else "--to-datetime"
         raise click.UsageError(f"{option} {error}") from error

@@ -127,7 +127,7 @@ def describe(names: tuple[str, ...], named: tuple[str, ...], as_json: bool, serv
         async with Admin(servers) as admin:
             return list((await admin.describe_transactions(wanted)).values())
 
-    found, now_ms = run_client(work()), SystemClock().now_ms()
+    found, now_ms = run_client(work()), SystemClock().wall_ms()
     _show(description_values(found, now_ms) if as_json else description_text(found, now_ms))
 
 
@@ -187,7 +187,7 @@ def find_hanging(
     """
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic")
-    now_ms = SystemClock().now_ms()
+    now_ms = SystemClock().wall_ms()
     silent_since_ms = now_ms - max_transaction_timeout * 60_000
 
     async def work() -> list[OpenTransaction]:

@@ -62,9 +62,17 @@ class Accumulator:
         )
 
     def append(
-        self, topic_partition: TopicPartition, record: ProducerRecord, size_bytes: int, now_ms: int
+        self,
+        topic_partition: TopicPartition,
+        record: ProducerRecord,
+        size_bytes: int,
+        now_ms: int,
+        timestamp_ms: int,
     ) -> tuple[ProducerBatch, int]:
-        """Put a record of at most `size_bytes` into its batch; the batch and its place there."""
+        """Put a record of at most `size_bytes` into its batch; the batch and its place there.
+
+        `timestamp_ms`: the record's own, or wall time if it has none.
+        """
         queue = self._queues.get(topic_partition)
         if queue is None:
             identity = Identity(self.producer_id, self.producer_epoch)
@@ -77,7 +85,6 @@ class Accumulator:
             queue.waiting.append(batch)
             self._active[topic_partition] = queue
             self.used_bytes += batch.size_bytes
-        timestamp_ms = now_ms if record.timestamp_ms is None else record.timestamp_ms
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
         return batch, index

@@ -140,7 +140,7 @@ class Channel:
             answer.set_exception(self._error)
             return answer
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
-        pending = _Pending(api, version, answer, self._clock.now_ms() + wait_ms)
+        pending = _Pending(api, version, answer, self._clock.monotonic_ms() + wait_ms)
         self._pending[self._write(api, message, version)] = pending
         if self._timer is None or pending.deadline_ms < self._timer_at_ms:
             self._watch(pending.deadline_ms)
@@ -236,7 +236,7 @@ class Channel:
     def _watch(self, deadline_ms: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        wait_ms = max(deadline_ms - self._clock.now_ms(), 1)
+        wait_ms = max(deadline_ms - self._clock.monotonic_ms(), 1)
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(wait_ms / 1000, self._check_deadlines)
         self._timer_at_ms = deadline_ms
@@ -245,7 +245,7 @@ class Channel:
         self._timer = None
         if not self._pending:
             return
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         first = min(self._pending.values(), key=lambda pending: pending.deadline_ms)
         if first.deadline_ms <= now_ms:
             self._end(NoAnswer(f"{self.node} did not answer {first.api.name} in time"))

@@ -71,7 +71,7 @@ class Cluster:
     async def persist(self, attempt: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
         """Repeat what failed for a reason that passes, with fresh metadata, for `timeout_ms`."""
         clock = self.seams.clock
-        deadline_ms = clock.now_ms() + timeout_ms
+        deadline_ms = clock.monotonic_ms() + timeout_ms
         failures = 0
         while True:
             try:
@@ -86,7 +86,7 @@ class Cluster:
                     self.config.retry_backoff_max_ms,
                     self.seams.random,
                 )
-                if clock.now_ms() + pause_ms >= deadline_ms:
+                if clock.monotonic_ms() + pause_ms >= deadline_ms:
                     raise
             await asyncio.sleep(pause_ms / 1000)
             self.metadata.request_refresh()

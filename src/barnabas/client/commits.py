@@ -56,7 +56,7 @@ class Commits:
         self._line = asyncio.Lock()  # commits in the background, in the order of the calls
         self._running: dict[asyncio.Task[None], None] = {}
         self._committed: dict[TopicPartition, int] = {}  # by auto commit, to leave out repetitions
-        self._due_ms = self._clock.now_ms() + config.auto_commit_interval_ms
+        self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
         self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
         """Raises CommitFailed or RebalanceInProgress for a member that cannot commit now."""
         self.on_refused: Callable[[KafkaError], None] = lambda error: None
@@ -134,7 +134,7 @@ class Commits:
 
     def auto_commit(self) -> None:
         """At the start of a poll: what earlier polls gave counts as processed."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         if not self._config.enable_auto_commit or now_ms < self._due_ms:
             return
         self._due_ms = now_ms + self._config.auto_commit_interval_ms
@@ -152,7 +152,7 @@ class Commits:
             if isinstance(error, Unreachable) or (
                 isinstance(error, KafkaError) and error.retriable
             ):
-                self._due_ms = self._clock.now_ms() + self._cluster.config.retry_backoff_ms
+                self._due_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms
 
         self.commit_later(wanted, done)
 

@@ -223,7 +223,7 @@ class Consumer:
 
     async def _polled(self, take: Callable[[], T], timeout_ms: int) -> T:
         """What `take` finds, as soon as it finds something or time is up."""
-        deadline_ms = self._clock.now_ms() + timeout_ms
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
         if self._commits is not None:
             self._commits.auto_commit()
         if self._group is None or not self._group.is_subscribed:
@@ -279,7 +279,7 @@ class Consumer:
             work = self._find_positions(missing)
             self._locating = asyncio.get_running_loop().create_task(work)
         try:
-            async with asyncio.timeout(max(deadline_ms - self._clock.now_ms(), 0) / 1000):
+            async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await asyncio.shield(self._locating)
         except TimeoutError:
             return False

@@ -139,7 +139,7 @@ class Coordinators:
 
     def _warn(self, key: str, kind: type[BarnabasError], why: str) -> None:
         """Tell why somebody waits: whoever needs a coordinator asks until there is one."""
-        if self._trouble.is_news(key, kind, self._cluster.seams.clock.now_ms()):
+        if self._trouble.is_news(key, kind, self._cluster.seams.clock.monotonic_ms()):
             subject = self._subject(key)
             _log.warning("the coordinator of %s is not available, asking again: %s", subject, why)
 

@@ -102,7 +102,7 @@ class Fetcher:
         would be parked at the broker, and hold up whatever the user wants to read instead.
         """
         metadata = self._cluster.metadata
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         by_node: dict[Node, list[AssignedPartition]] = {}
         for state in self._assignment:
             if not state.wants(now_ms, _MOST_BUFFERED) or (ahead and not state.lags()):
@@ -127,7 +127,7 @@ class Fetcher:
 
     async def wait(self, until_ms: int) -> bool:
         """Wait for news: a chunk, an error, a broker that may be asked again. False: too late."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         wake_ms = until_ms
         for state in self._assignment:
             if now_ms < state.not_before_ms < wake_ms and not state.fetching:
@@ -136,7 +136,7 @@ class Fetcher:
             async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
                 await self._arrived.wait()
         except TimeoutError:
-            return self._clock.now_ms() < until_ms
+            return self._clock.monotonic_ms() < until_ms
         self._arrived.clear()
         return True
 
@@ -216,7 +216,7 @@ class Fetcher:
 
     def _prefer(self, state: AssignedPartition, broker_id: int) -> None:
         """The leader has named a follower."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         if now_ms < self._leaders_only_until_ms:
             return  # one has failed since this was asked
         if broker_id not in self._cluster.metadata.view.nodes:
@@ -245,7 +245,7 @@ class Fetcher:
             if any(state.topic_partition in self._preferred for state in states):
                 self._preferred.clear()
                 lasts_ms = min(_LEADERS_ONLY_MS, self._cluster.config.metadata_max_age_ms)
-                self._leaders_only_until_ms = self._clock.now_ms() + lasts_ms
+                self._leaders_only_until_ms = self._clock.monotonic_ms() + lasts_ms
             for state in states:
                 self._pause(state)
         finally:
@@ -265,7 +265,7 @@ class Fetcher:
 
     def _request(self, asked: Asked) -> FetchRequest:
         config = self._config
-        is_for_leaders = self._clock.now_ms() < self._leaders_only_until_ms
+        is_for_leaders = self._clock.monotonic_ms() < self._leaders_only_until_ms
         topics: dict[str, list[FetchPartition]] = {}
         for state, _, offset in asked:
             topic, partition = state.topic_partition
@@ -363,4 +363,4 @@ class Fetcher:
             state.seek_by(reset)
 
     def _pause(self, state: AssignedPartition) -> None:
-        state.not_before_ms = self._clock.now_ms() + self._cluster.config.retry_backoff_ms
+        state.not_before_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms

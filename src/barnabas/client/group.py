@@ -140,7 +140,7 @@ class Group:
         """Until the join is over, or time is up: then it goes on by itself."""
         over = asyncio.gather(joining, return_exceptions=True)
         try:
-            async with asyncio.timeout(max(deadline_ms - self._clock.now_ms(), 0) / 1000):
+            async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await asyncio.shield(over)
         except TimeoutError:
             return  # whether it is over or not: both may happen at once

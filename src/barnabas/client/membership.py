@@ -112,7 +112,7 @@ class Membership:
 
     def poll_ended(self) -> None:
         self._is_polling = False
-        self._polled_at_ms = self._clock.now_ms()
+        self._polled_at_ms = self._clock.monotonic_ms()
 
     def ask_rejoin(self, reason: str) -> None:
         """Have the next poll join again."""
@@ -167,7 +167,7 @@ class Membership:
                 await asyncio.sleep(pause_ms / 1000)
                 continue
             self._had, self._had_generation = tuple(assigned), self._generation
-            self._polled_at_ms = self._clock.now_ms()
+            self._polled_at_ms = self._clock.monotonic_ms()
             self._heart = asyncio.get_running_loop().create_task(self._beat())
             self._heart.add_done_callback(self._stopped)
             return assigned
@@ -267,10 +267,10 @@ class Membership:
     async def _beat(self) -> None:
         """Heartbeats, until the group says that it is over, or the user has stopped to poll."""
         config = self._config
-        next_ms = self._clock.now_ms() + config.heartbeat_interval_ms
+        next_ms = self._clock.monotonic_ms() + config.heartbeat_interval_ms
         while True:
             poll_by_ms = self._polled_at_ms + config.max_poll_interval_ms
-            now_ms = self._clock.now_ms()
+            now_ms = self._clock.monotonic_ms()
             if not self._is_polling and now_ms >= poll_by_ms:
                 await self._expired()
                 return
@@ -292,7 +292,7 @@ class Membership:
                     self.error = error
                     return
                 _log.info("group %r: %s", config.group_id, error)
-                next_ms = self._clock.now_ms() + self._cluster.config.retry_backoff_ms
+                next_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms
 
     async def _heartbeat(self) -> None:
         group_id, generation, member_id, instance_id = self.metadata

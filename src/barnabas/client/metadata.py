@@ -110,7 +110,7 @@ class Metadata:
             return known
         self.track([name])
         self._urgent = True
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         deadline_ms = now_ms + timeout_ms
         patience_ms = _UNMADE_TOPIC_MS if self.creates_topics else _UNKNOWN_TOPIC_MS
         unknown_until_ms = now_ms + min(timeout_ms, patience_ms)
@@ -118,7 +118,7 @@ class Metadata:
             try:
                 view = await self.refresh()
             except Unreachable:
-                if self._clock.now_ms() >= deadline_ms:
+                if self._clock.monotonic_ms() >= deadline_ms:
                     raise
                 continue
             if name in view.topics:
@@ -126,7 +126,7 @@ class Metadata:
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
-            now_ms = self._clock.now_ms()
+            now_ms = self._clock.monotonic_ms()
             if isinstance(error, UnknownTopicOrPartition):
                 again = now_ms < unknown_until_ms
             else:
@@ -169,7 +169,7 @@ class Metadata:
                 self._random,
             )
             # Refreshes on demand keep a distance too: a leaderless topic would be a storm.
-            wait_ms = self._refreshed_at_ms + pause_ms - self._clock.now_ms()
+            wait_ms = self._refreshed_at_ms + pause_ms - self._clock.monotonic_ms()
             if wait_ms > 0 and not self._urgent:
                 await asyncio.sleep(wait_ms / 1000)
             self._urgent = False
@@ -179,7 +179,7 @@ class Metadata:
                 response = await self._ask()
             except BarnabasError as error:
                 self._failures += 1
-                self._refreshed_at_ms = self._clock.now_ms()
+                self._refreshed_at_ms = self._clock.monotonic_ms()
                 self._wake.set()
                 _fail(waiters, error)
                 continue
@@ -191,7 +191,7 @@ class Metadata:
     async def _sleep(self, until_ms: int) -> None:
         """Until somebody asks for a refresh, or until this instant."""
         try:
-            async with asyncio.timeout(max(until_ms - self._clock.now_ms(), 0) / 1000):
+            async with asyncio.timeout(max(until_ms - self._clock.monotonic_ms(), 0) / 1000):
                 await self._wake.wait()
         except TimeoutError:
             return
@@ -228,7 +228,7 @@ class Metadata:
 
     def _accept(self, response: MetadataResponse) -> None:
         self.view = self.view.updated(response)
-        self._refreshed_at_ms = self._clock.now_ms()
+        self._refreshed_at_ms = self._clock.monotonic_ms()
         self._failures = 0
         incomplete = any(
             self.view.errors.get(topic) == LeaderNotAvailable.code for topic in self._tracked

@@ -89,7 +89,7 @@ class Pool:
 
     async def _open(self, slot: _Slot, node: Node) -> Channel:
         try:
-            wait_ms = slot.retry_at_ms - self._seams.clock.now_ms()
+            wait_ms = slot.retry_at_ms - self._seams.clock.monotonic_ms()
             if wait_ms > 0:
                 await asyncio.sleep(wait_ms / 1000)
             if slot.channel is not None:
@@ -105,7 +105,7 @@ class Pool:
                     self._config.reconnect_backoff_max_ms,
                     self._seams.random,
                 )
-                slot.retry_at_ms = self._seams.clock.now_ms() + pause_ms
+                slot.retry_at_ms = self._seams.clock.monotonic_ms() + pause_ms
                 raise
             slot.failures = 0
             slot.channel = channel

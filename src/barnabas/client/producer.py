@@ -236,9 +236,15 @@ class Producer:
                 f"topic {record.topic!r} has partitions 0 to {len(topic.partitions) - 1}, "
                 f"not {partition}"
             )
-        now_ms = self._clock.now_ms()
+        timestamp_ms = record.timestamp_ms
+        if timestamp_ms is None:
+            timestamp_ms = self._clock.wall_ms()
         batch, index = self._accumulator.append(
-            TopicPartition(record.topic, partition), record, size_bytes, now_ms
+            TopicPartition(record.topic, partition),
+            record,
+            size_bytes,
+            self._clock.monotonic_ms(),
+            timestamp_ms,
         )
         if index == 0:
             batch.when_done(self._room.set)
@@ -246,14 +252,13 @@ class Producer:
                 self._transactions.sending(batch.topic_partition, batch)
         if index == 0 or batch.size_bytes >= self._config.batch_size:
             self._sender.wake()
-        timestamp_ms = record.timestamp_ms
-        return Delivery(batch, index, now_ms if timestamp_ms is None else timestamp_ms)
+        return Delivery(batch, index, timestamp_ms)
 
     # ---- waiting ----
 
     async def _accept_later(self, record: ProducerRecord) -> Delivery:
         """Queue a record once its topic is known and there is room, within `max.block.ms`."""
-        deadline_ms = self._clock.now_ms() + self._config.max_block_ms
+        deadline_ms = self._clock.monotonic_ms() + self._config.max_block_ms
         topic = await self._cluster.metadata.topic(record.topic, self._config.max_block_ms)
         partition = record.partition
         if partition is not None and partition not in topic.partitions:
@@ -264,7 +269,7 @@ class Producer:
                 self._room.clear()
                 self._sender.wake()  # a crowded buffer sends what lingers
                 try:
-                    wait_ms = max(deadline_ms - self._clock.now_ms(), 0)
+                    wait_ms = max(deadline_ms - self._clock.monotonic_ms(), 0)
                     async with asyncio.timeout(wait_ms / 1000):
                         await self._room.wait()
                 except TimeoutError:

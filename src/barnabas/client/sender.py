@@ -107,7 +107,7 @@ class Sender:
     async def _run(self) -> None:
         while True:
             self._wake.clear()
-            now_ms = self._clock.now_ms()
+            now_ms = self._clock.monotonic_ms()
             expired = self._accumulator.expire(now_ms)
             if expired:
                 _log.warning("%s", expired[0].error)
@@ -141,7 +141,7 @@ class Sender:
             if isinstance(error, KafkaError) and not error.retriable:
                 accumulator.fail_waiting(error)
                 return False
-            if self._no_id.is_news("producer id", type(error), self._clock.now_ms()):
+            if self._no_id.is_news("producer id", type(error), self._clock.monotonic_ms()):
                 why = reason(error) if isinstance(error, KafkaError) else error
                 _log.warning("there is no producer id yet, asking again: %s", why)
             self._cluster.metadata.request_refresh()
@@ -296,7 +296,7 @@ class Sender:
 
     def _failed(self, flight: Flight, error: BarnabasError) -> None:
         self._cluster.metadata.request_refresh()
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.monotonic_ms()
         for batch in flight:
             pause_ms = backoff_ms(
                 batch.attempts,

@@ -423,7 +423,7 @@ class Transactions:
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Repeat what fails for a reason that passes, for `max.block.ms`."""
-        deadline_ms = self._clock.now_ms() + self._config.max_block_ms
+        deadline_ms = self._clock.monotonic_ms() + self._config.max_block_ms
         config = self._cluster.config
         failures = concurrent = 0
         while True:
@@ -432,7 +432,7 @@ class Transactions:
             except ConcurrentTransactions:
                 pause_ms = min(_CONCURRENT_FIRST_MS << concurrent, _CONCURRENT_MOST_MS)
                 concurrent = min(concurrent + 1, 10)
-                if self._clock.now_ms() + pause_ms >= deadline_ms:
+                if self._clock.monotonic_ms() + pause_ms >= deadline_ms:
                     raise
             except (Unreachable, KafkaError) as error:
                 if isinstance(error, KafkaError) and not error.retriable:
@@ -444,7 +444,7 @@ class Transactions:
                     config.retry_backoff_max_ms,
                     self._cluster.seams.random,
                 )
-                if self._clock.now_ms() + pause_ms >= deadline_ms:
+                if self._clock.monotonic_ms() + pause_ms >= deadline_ms:
                     raise
             await asyncio.sleep(pause_ms / 1000)
 

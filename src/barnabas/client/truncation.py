@@ -90,7 +90,7 @@ class Truncation:
             state.error = broker_error(code, f"the end of an epoch of {state.topic_partition}")
             return
         self._cluster.metadata.request_refresh()
-        now_ms = self._cluster.seams.clock.now_ms()
+        now_ms = self._cluster.seams.clock.monotonic_ms()
         state.not_before_ms = now_ms + self._cluster.config.retry_backoff_ms
 
     def _judge(self, state: AssignedPartition, answer: EpochEndOffset) -> None:

@@ -18,6 +18,15 @@ from barnabas.types import TopicPartition
 NO_PRODUCER_ID = -1
 
 
+class Now(NamedTuple):
+    """When an event happens, by both of a broker's clocks (`clock`)."""
+
+    monotonic_ms: int
+    """For sessions, timeouts and schedules."""
+    wall_ms: int
+    """For what is written into records, and compared with what is there."""
+
+
 class StateRecord(NamedTuple):
     """A record of an internal topic, in the classes of `coordinator.records`."""
 

@@ -73,10 +73,10 @@ class Group:
         "unsynced",
     )
 
-    def __init__(self, group_id: str, now_ms: int = NO_TIMESTAMP) -> None:
+    def __init__(self, group_id: str, wall_ms: int = NO_TIMESTAMP) -> None:
         self.group_id = group_id
         self.state = GroupState.EMPTY
-        self.state_since_ms = now_ms
+        self.state_since_ms = wall_ms
         self.protocol_type: str | None = None
         """None: only offsets have been committed, by consumers that assign themselves."""
         self.protocol: str | None = None

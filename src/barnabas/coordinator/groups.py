@@ -22,6 +22,7 @@ from barnabas.coordinator.decision import (
     NO_PRODUCER_ID,
     NOTHING,
     Decision,
+    Now,
     Reply,
     StateRecord,
 )
@@ -104,10 +105,10 @@ class Groups:
 
     # --- members ---------------------------------------------------------------------------------
 
-    def join(self, ticket: int, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Decision:
+    def join(self, ticket: int, request: JoinGroupRequest, caller: Caller, now: Now) -> Decision:
         """JoinGroup: mostly parked, until the group's other members have joined too."""
         config = self.config
-        turn = self._turn(now_ms)
+        turn = self._turn(now)
         attempt = Attempt.of(ticket, request, caller)
         timeout_ms = request.session_timeout_ms
         if not request.group_id:
@@ -119,7 +120,7 @@ class Groups:
             if group is None and request.member_id:
                 attempt.refuse(turn, UnknownMemberId, request.member_id)
             else:
-                self._join(turn, group or Group(request.group_id, now_ms), attempt)
+                self._join(turn, group or Group(request.group_id, now.wall_ms), attempt)
         return turn.decision()
 
     def _join(self, turn: Turn, group: Group, attempt: Attempt) -> None:
@@ -127,10 +128,10 @@ class Groups:
         joining.join(turn, group, attempt)
         self._drop_if_unused(group)
 
-    def sync(self, ticket: int, request: SyncGroupRequest, now_ms: int) -> Decision:
+    def sync(self, ticket: int, request: SyncGroupRequest, now: Now) -> Decision:
         """SyncGroup: parked until the leader has sent its own."""
         group = self.groups.get(request.group_id)
-        turn = self._turn(now_ms)
+        turn = self._turn(now)
         if group is None:
             error = UnknownMemberId if request.group_id else InvalidGroupId
             turn.reply(ticket, SyncGroupResponse(error_code=error.code))
@@ -147,9 +148,9 @@ class Groups:
             code = (UnknownMemberId if request.group_id else InvalidGroupId).code
         return Decision((), (Reply(ticket, HeartbeatResponse(error_code=code)),))
 
-    def leave(self, ticket: int, request: LeaveGroupRequest, version: int, now_ms: int) -> Decision:
+    def leave(self, ticket: int, request: LeaveGroupRequest, version: int, now: Now) -> Decision:
         """LeaveGroup: of one member, or from version 3 on of several."""
-        turn = self._turn(now_ms)
+        turn = self._turn(now)
         if not request.group_id:
             turn.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code))
             return turn.decision()
@@ -178,9 +179,9 @@ class Groups:
         found = listed(self._all(), request)
         return Decision(replies=(Reply(ticket, ListGroupsResponse(groups=found)),))
 
-    def delete(self, ticket: int, group_ids: Sequence[str], now_ms: int) -> Decision:
+    def delete(self, ticket: int, group_ids: Sequence[str], now: Now) -> Decision:
         """DeleteGroups: those without members are forgotten, with all their offsets."""
-        turn = self._turn(now_ms)
+        turn = self._turn(now)
         results = []
         for group_id in dict.fromkeys(group_ids):
             group = self._find(group_id)
@@ -198,24 +199,24 @@ class Groups:
 
     # --- offsets ---------------------------------------------------------------------------------
 
-    def commit(self, ticket: int, request: OffsetCommitRequest, now_ms: int) -> Decision:
+    def commit(self, ticket: int, request: OffsetCommitRequest, now: Now) -> Decision:
         """OffsetCommit of a member, or of anybody while the group has no members."""
         error = commits.check_commit(self._find(request.group_id), request)
         if error is not None:
             return Decision(replies=(Reply(ticket, commit_answer(request, error)),))
-        self._shown_alive(request.group_id, request.member_id, now_ms)
+        self._shown_alive(request.group_id, request.member_id, now.monotonic_ms)
         limit = self.config.offset_metadata_max_bytes
-        return self.offsets.commit(ticket, request, now_ms, limit)
+        return self.offsets.commit(ticket, request, now.wall_ms, limit)
 
     def commit_transactional(
-        self, ticket: int, request: TxnOffsetCommitRequest, now_ms: int
+        self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int
     ) -> Decision:
         """TxnOffsetCommit: the offsets count when the producer's transaction is committed."""
         error = commits.check_transactional(self.groups.get(request.group_id), request)
         if error is not None:
             return Decision(replies=(Reply(ticket, transactional_answer(request, error)),))
         limit = self.config.offset_metadata_max_bytes
-        return self.offsets.commit_transactional(ticket, request, now_ms, limit)
+        return self.offsets.commit_transactional(ticket, request, wall_ms, limit)
 
     def fetch(
         self, ticket: int, wanted: OffsetFetchGroup, require_stable: bool, now_ms: int
@@ -278,40 +279,43 @@ class Groups:
 
     # --- time ------------------------------------------------------------------------------------
 
-    def loaded(self, now_ms: int) -> Decision:
+    def loaded(self, now: Now) -> Decision:
         """Replay is over: every member has a whole session to be heard of again."""
-        turn = self._turn(now_ms)
+        turn = self._turn(now)
         for group in self.groups.values():
             if len(group.members) > self.config.max_size:
                 why = Cause("the coordinator", "found more members than group.max.size")
                 rebalance.begin(turn, group, why)
             for member in group.members.values():
                 rebalance.prolong_session(turn, member)
-        self._plan_examination(now_ms)
+        self._plan_examination(now.monotonic_ms)
         return turn.decision()
 
     def deadline_ms(self) -> int | None:
         """When to call `expire`, or earlier than need be."""
         return 0 if self._to_examine else self._timers.next_ms()
 
-    def expire(self, now_ms: int) -> list[Decision]:
-        """What the deadlines that have come bring about; more may be due right afterwards."""
+    def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
+        """What the deadlines that have come bring about; more may be due right afterwards.
+
+        Without `may_forget` no offset expires: nobody knows how old they are.
+        """
         decisions = []
         for _ in range(_MOST_TIMERS):
-            if not self._timers.is_due(now_ms):
+            if not self._timers.is_due(now.monotonic_ms):
                 break
-            timer = self._timers.next(now_ms)
+            timer = self._timers.next(now.monotonic_ms)
             if timer is not None:
-                decisions.append(self._expired(timer, now_ms))
-        decisions += map(Decision, _batches(self._examine(now_ms)))
+                decisions.append(self._expired(timer, now))
+        decisions += map(Decision, _batches(self._examine(now.wall_ms if may_forget else None)))
         return [decision for decision in decisions if decision is not NOTHING]
 
-    def _expired(self, timer: Timer, now_ms: int) -> Decision:
+    def _expired(self, timer: Timer, now: Now) -> Decision:
         if timer is self._examination:
             self._to_examine.extend({**self.groups, **dict.fromkeys(self.offsets.groups)})
-            self._plan_examination(now_ms)
+            self._plan_examination(now.monotonic_ms)
             return NOTHING
-        turn = self._turn(now_ms)
+        turn = self._turn(now)
         group = self.groups[timer.group_id]
         if timer is group.timer:
             rebalance.phase_expired(turn, group)
@@ -330,7 +334,7 @@ class Groups:
         interval_ms = self.config.offsets_retention_check_interval_ms
         self._timers.set(self._examination, now_ms + interval_ms)
 
-    def _examine(self, now_ms: int) -> Iterator[StateRecord]:
+    def _examine(self, wall_ms: int | None) -> Iterator[StateRecord]:
         """What of the next groups has outlived its use; those with nothing left go themselves.
 
         It is written in this very step: an offset that is committed meanwhile must not be lost.
@@ -339,20 +343,20 @@ class Groups:
             group_id = self._to_examine.popleft()
             group = self._find(group_id)
             if group is not None:
-                records = self._outlived(group, now_ms)
+                records = self._outlived(group, wall_ms)
                 self._forget_if_last(records, group)
                 yield from records
         if not self._to_examine:
             self._deleted_topics.clear()
 
-    def _outlived(self, group: Group, now_ms: int) -> list[StateRecord]:
+    def _outlived(self, group: Group, wall_ms: int | None) -> list[StateRecord]:
         """Tombstones of offsets of deleted topics, and of those that have expired (KIP-211)."""
         records: dict[tuple[str, int], StateRecord] = {}
         since_ms, subscribed = commits.retention_of(group)
-        if subscribed is not None:
+        if subscribed is not None and wall_ms is not None:
             retention_ms = self.config.offsets_retention_ms
             for record in self.offsets.expired(
-                group.group_id, now_ms, retention_ms, since_ms, subscribed
+                group.group_id, wall_ms, retention_ms, since_ms, subscribed
             ):
                 records[_place(record)] = record
         if self._deleted_topics:
@@ -362,8 +366,8 @@ class Groups:
 
     # --- what is here ----------------------------------------------------------------------------
 
-    def _turn(self, now_ms: int) -> Turn:
-        return Turn(self.config, self._timers, now_ms)
+    def _turn(self, now: Now) -> Turn:
+        return Turn(self.config, self._timers, now)
 
     def _find(self, group_id: str) -> Group | None:
         """The group; one that has nothing but offsets is known as long as it has them."""

@@ -112,7 +112,7 @@ class Offsets:
     # --- commits ---------------------------------------------------------------------------------
 
     def commit(
-        self, ticket: int, request: OffsetCommitRequest, now_ms: int, max_metadata: int
+        self, ticket: int, request: OffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
         """What is to be written for a commit that the group allows.
 
@@ -122,7 +122,7 @@ class Offsets:
         group_id = request.group_id
         expires_ms = request.retention_time_ms
         if expires_ms != _NOT_GIVEN:
-            expires_ms = min(now_ms + expires_ms, _END_OF_TIME_MS)
+            expires_ms = min(wall_ms + expires_ms, _END_OF_TIME_MS)
         answer = commit_answer(request)
         records = []
         for topic, topic_answer in zip(request.topics, answer.topics, strict=True):
@@ -141,7 +141,7 @@ class Offsets:
                         offset=partition.committed_offset,
                         leader_epoch=partition.committed_leader_epoch,
                         metadata=metadata,
-                        commit_timestamp=now_ms if committed_ms == _NOT_GIVEN else committed_ms,
+                        commit_timestamp=wall_ms if committed_ms == _NOT_GIVEN else committed_ms,
                         expire_timestamp=expires_ms,
                     ),
                 )
@@ -149,7 +149,7 @@ class Offsets:
         return Decision(tuple(records), (Reply(ticket, answer),))
 
     def commit_transactional(
-        self, ticket: int, request: TxnOffsetCommitRequest, now_ms: int, max_metadata: int
+        self, ticket: int, request: TxnOffsetCommitRequest, wall_ms: int, max_metadata: int
     ) -> Decision:
         """What is to be written, in the producer's transaction, for a commit that is allowed."""
         group_id = request.group_id
@@ -171,7 +171,7 @@ class Offsets:
                         offset=partition.committed_offset,
                         leader_epoch=partition.committed_leader_epoch,
                         metadata=metadata,
-                        commit_timestamp=now_ms,
+                        commit_timestamp=wall_ms,
                     ),
                 )
                 records.append(record)
@@ -264,7 +264,7 @@ class Offsets:
     def expired(
         self,
         group_id: str,
-        now_ms: int,
+        wall_ms: int,
         retention_ms: int,
         empty_since_ms: int | None = None,
         subscribed: Container[str] = (),
@@ -282,7 +282,7 @@ class Offsets:
             _tombstone(group_id, place)
             for place, stored in group.committed.items()
             if place[0] not in subscribed
-            and now_ms >= _expires_ms(Committed(*stored), retention_ms, empty_since_ms)
+            and wall_ms >= _expires_ms(Committed(*stored), retention_ms, empty_since_ms)
             and not group.is_unstable(place)
         )
 

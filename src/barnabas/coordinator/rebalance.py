@@ -170,14 +170,14 @@ def _conclude(turn: Turn, group: Group, after: dict[str, bytes]) -> None:
     story = group.story
     assert story is not None, "no rebalance without a cause"
     moved = movement(group.protocol_type == CONSUMER_PROTOCOL, story.before, after)
-    event = story.end(turn.now_ms, group.group_id, group.generation, len(after), moved)
+    event = story.end(turn.now, group.group_id, group.generation, len(after), moved)
     group.ended = event
     turn.stories.append(event.story)
 
 
 def _enter(turn: Turn, group: Group, state: GroupState) -> None:
     group.state = state
-    group.state_since_ms = turn.now_ms
+    group.state_since_ms = turn.now.wall_ms
 
 
 def prolong_session(turn: Turn, member: Member) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from barnabas.coordinator.decision import Now
 from barnabas.coordinator.member import short_name
 from barnabas.coordinator.movement import UNKNOWN, Assignments, Movement
 from barnabas.protocol.messages.describe_groups import RebalanceEvent
@@ -60,10 +61,10 @@ class RebalanceStory:
             self._more += 1
 
     def end(
-        self, now_ms: int, group_id: str, generation: int, members: int, moved: Movement
+        self, now: Now, group_id: str, generation: int, members: int, moved: Movement
     ) -> RebalanceEvent:
         """What there is to tell, now that the group has settled."""
-        duration_ms = now_ms - self.begun_ms
+        duration_ms = now.monotonic_ms - self.begun_ms
         causes = ", ".join(map(str, self._causes))
         if self._more:
             causes += f" and {self._more} more"
@@ -73,7 +74,7 @@ class RebalanceStory:
             f" in {duration_ms} ms, {count}: {causes}; {_told(moved)}"
         )
         return RebalanceEvent(
-            ended_at_ms=now_ms,
+            ended_at_ms=now.wall_ms,
             duration_ms=duration_ms,
             generation_id=generation,
             member_count=members,

@@ -104,11 +104,6 @@ class Transaction(NamedTuple):
         """Whether the next producer gets a new id instead of the next epoch."""
         return self.producer_epoch >= LAST_EPOCH
 
-    @property
-    def due_ms(self) -> int:
-        """When an ongoing transaction has lasted for as long as its producer allows."""
-        return self.begun_ms + self.timeout_ms
-
     def check(self, producer_id: int, producer_epoch: int) -> None:
         """Whether this producer may change the transaction now; raises a KafkaError row."""
         self.check_owner(producer_id, producer_epoch)
@@ -124,27 +119,27 @@ class Transaction(NamedTuple):
 
     # --- what comes next -------------------------------------------------------------------------
 
-    def with_partitions(self, added: frozenset[TopicPartition], now_ms: int) -> Transaction:
+    def with_partitions(self, added: frozenset[TopicPartition], wall_ms: int) -> Transaction:
         """The transaction is going to write to these too; the first ones begin it."""
         is_new = not self.is_ongoing
         return self._replace(
             status=TransactionStatus.Ongoing,
             partitions=added if is_new else self.partitions | added,
-            updated_ms=now_ms,
-            begun_ms=now_ms if is_new else self.begun_ms,
+            updated_ms=wall_ms,
+            begun_ms=wall_ms if is_new else self.begun_ms,
         )
 
-    def decided(self, is_commit: bool, now_ms: int) -> Transaction:
+    def decided(self, is_commit: bool, wall_ms: int) -> Transaction:
         """The outcome is known."""
         prepared = TransactionStatus.PrepareCommit if is_commit else TransactionStatus.PrepareAbort
-        return self._replace(status=prepared, updated_ms=now_ms)
+        return self._replace(status=prepared, updated_ms=wall_ms)
 
-    def fenced(self, now_ms: int) -> Transaction:
+    def fenced(self, wall_ms: int) -> Transaction:
         """Aborted, and its producer's epoch with it; nobody is ever given the one it has now."""
         bumped = min(self.producer_epoch + 1, MAX_EPOCH)
-        return self.decided(False, now_ms)._replace(producer_epoch=bumped)
+        return self.decided(False, wall_ms)._replace(producer_epoch=bumped)
 
-    def completed(self, now_ms: int) -> Transaction:
+    def completed(self, wall_ms: int) -> Transaction:
         """Every partition has its marker."""
         is_commit = self.status is TransactionStatus.PrepareCommit
         return self._replace(
@@ -152,7 +147,7 @@ class Transaction(NamedTuple):
                 TransactionStatus.CompleteCommit if is_commit else TransactionStatus.CompleteAbort
             ),
             partitions=frozenset(),
-            updated_ms=now_ms,
+            updated_ms=wall_ms,
         )
 
     # --- as a record -----------------------------------------------------------------------------
@@ -177,10 +172,10 @@ class Transaction(NamedTuple):
         return StateRecord(TransactionKey(transactional_id=self.transactional_id), value)
 
 
-def initialized(transactional_id: str, owner: Owner, timeout_ms: int, now_ms: int) -> Transaction:
+def initialized(transactional_id: str, owner: Owner, timeout_ms: int, wall_ms: int) -> Transaction:
     """This producer owns the id from now on, and has not begun a transaction."""
     status, partitions = TransactionStatus.Empty, frozenset[TopicPartition]()
-    return Transaction(transactional_id, *owner, timeout_ms, status, partitions, now_ms, NOT_BEGUN)
+    return Transaction(transactional_id, *owner, timeout_ms, status, partitions, wall_ms, NOT_BEGUN)
 
 
 def transaction_of(key: TransactionKey, value: TransactionValue) -> Transaction:

@@ -22,6 +22,7 @@ from barnabas.coordinator.decision import (
     NOTHING,
     Decision,
     Markers,
+    Now,
     Reply,
     StateRecord,
 )
@@ -79,6 +80,7 @@ class Transactions:
 
     __slots__ = (
         "_abort_from_ms",
+        "_began_ms",
         "_complete_again_ms",
         "_continued",
         "_forget_from_ms",
@@ -103,6 +105,9 @@ class Transactions:
         self._uncompleted: dict[str, None] = {}
         """All marked; here for as long as the Complete record has not been appended."""
         self._continued: dict[str, _Continued] = {}
+        self._began_ms: dict[str, int] = {}
+        """When ongoing transactions began, on the monotonic clock: the wall clock, by which their
+        records say it, may be set before they end."""
         self._timeouts = TransactionTimeouts()
         self._abort_from_ms = self._forget_from_ms = self._complete_again_ms = 0
 
@@ -129,7 +134,7 @@ class Transactions:
         request: InitProducerIdRequest,
         version: int,
         spare_id: int | None,
-        now_ms: int,
+        now: Now,
     ) -> Decision:
         """A producer wants the id: it gets an epoch that fences whoever had it before.
 
@@ -137,12 +142,12 @@ class Transactions:
         transaction is aborted first, and the producer told to ask again (CONCURRENT_TRANSACTIONS).
         """
         try:
-            return self._init_producer_id(ticket, request, spare_id, now_ms)
+            return self._init_producer_id(ticket, request, spare_id, now)
         except KafkaError as error:
             return _replied(ticket, answers.init_failed(error, version))
 
     def _init_producer_id(
-        self, ticket: int, request: InitProducerIdRequest, spare_id: int | None, now_ms: int
+        self, ticket: int, request: InitProducerIdRequest, spare_id: int | None, now: Now
     ) -> Decision:
         name = request.transactional_id
         assert name, "the handler refuses requests without a transactional id"
@@ -157,7 +162,7 @@ class Transactions:
         current = transaction.owner if transaction else None
         if current is None or asker is None or asker == current:
             if ongoing is not None:
-                return self._fence(ticket, ongoing, now_ms)
+                return self._fence(ticket, ongoing, now)
             owner = self._next_owner(transaction, spare_id)
         elif self._continued.get(name) == (asker, current):
             owner = current  # the answer to its first request was lost
@@ -169,7 +174,7 @@ class Transactions:
             self._continued[name] = _Continued(asker, owner)
         elif (last := self._continued.get(name)) and last.after == owner:
             del self._continued[name]  # its append was refused, and now it is another's
-        record = initialized(name, owner, timeout_ms, now_ms).record()
+        record = initialized(name, owner, timeout_ms, now.wall_ms).record()
         answer = InitProducerIdResponse(
             producer_id=owner.producer_id, producer_epoch=owner.producer_epoch
         )
@@ -181,23 +186,24 @@ class Transactions:
         assert spare_id is not None, "asked without the producer id that it needs"
         return Owner(spare_id, 0)
 
-    def _fence(self, ticket: int, transaction: Transaction, now_ms: int) -> Decision:
+    def _fence(self, ticket: int, transaction: Transaction, now: Now) -> Decision:
         """The one that asks will get an epoch when the transaction has ended, not before."""
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
-        decision = self._decide(transaction.fenced(now_ms))
-        story = _aborted_story(transaction, now_ms, "a new producer took its place")
+        decision = self._decide(transaction.fenced(now.wall_ms))
+        lasted_ms = self._lasted_ms(transaction, now)
+        story = _aborted_story(transaction, lasted_ms, "a new producer took its place")
         return decision._replace(replies=(Reply(ticket, answer),), stories=(story,))
 
     # --- partitions ------------------------------------------------------------------------------
 
     def add_partitions(
-        self, ticket: int, request: AddPartitionsToTxnTransaction, version: int, now_ms: int
+        self, ticket: int, request: AddPartitionsToTxnTransaction, version: int, now: Now
     ) -> Decision:
         """The transaction is going to write to these; answers AddPartitionsToTxnResult."""
         partitions = answers.partitions_of(request.topics)
         try:
             transaction = self._owned(request)
-            records = self._added(transaction, partitions, now_ms)
+            records = self._added(transaction, partitions, now)
         except KafkaError as error:
             return _replied(ticket, answers.add_failed(request, error, version))
         return Decision(records, (Reply(ticket, answers.added(request)),))
@@ -208,12 +214,12 @@ class Transactions:
         request: AddOffsetsToTxnRequest,
         partition: TopicPartition,
         version: int,
-        now_ms: int,
+        now: Now,
     ) -> Decision:
         """The transaction is going to commit offsets of a group, which this partition keeps."""
         try:
             transaction = self._owned(request)
-            records = self._added(transaction, frozenset({partition}), now_ms)
+            records = self._added(transaction, frozenset({partition}), now)
         except KafkaError as error:
             return _replied(ticket, answers.add_offsets_failed(error, version))
         return Decision(records, (Reply(ticket, AddOffsetsToTxnResponse()),))
@@ -231,13 +237,22 @@ class Transactions:
             raise InvalidProducerIdMapping
         return transaction
 
-    @staticmethod
     def _added(
-        transaction: Transaction, partitions: frozenset[TopicPartition], now_ms: int
+        self, transaction: Transaction, partitions: frozenset[TopicPartition], now: Now
     ) -> tuple[StateRecord, ...]:
-        if transaction.is_ongoing and partitions <= transaction.partitions:
+        if not transaction.is_ongoing:
+            self._begin(transaction, now.monotonic_ms)
+        elif partitions <= transaction.partitions:
             return ()
-        return (transaction.with_partitions(partitions, now_ms).record(),)
+        return (transaction.with_partitions(partitions, now.wall_ms).record(),)
+
+    def _begin(self, transaction: Transaction, began_ms: int) -> None:
+        """Its time runs from then on; if the log refuses the record, it runs for nothing."""
+        self._began_ms[transaction.transactional_id] = began_ms
+        self._timeouts.set(transaction.transactional_id, began_ms + transaction.timeout_ms)
+
+    def _lasted_ms(self, transaction: Transaction, now: Now) -> int:
+        return now.monotonic_ms - self._began_ms[transaction.transactional_id]
 
     def verify(
         self,
@@ -260,14 +275,14 @@ class Transactions:
 
     # --- the end ---------------------------------------------------------------------------------
 
-    def end(self, ticket: int, request: EndTxnRequest, version: int, now_ms: int) -> Decision:
+    def end(self, ticket: int, request: EndTxnRequest, version: int, wall_ms: int) -> Decision:
         """Commit or abort: answered when the decision is in the log, before its markers are."""
         try:
             transaction = self._known(request.transactional_id)
             transaction.check(request.producer_id, request.producer_epoch)
             reply = Reply(ticket, EndTxnResponse())
             if transaction.is_ongoing:
-                decision = self._decide(transaction.decided(request.committed, now_ms))
+                decision = self._decide(transaction.decided(request.committed, wall_ms))
                 return decision._replace(replies=(reply,))
             if transaction.is_completed and transaction.is_commit == request.committed:
                 return Decision(replies=(reply,))  # asked before, and the answer was lost
@@ -294,7 +309,7 @@ class Transactions:
         producer_id: int,
         producer_epoch: int,
         partitions: Sequence[TopicPartition],
-        now_ms: int,
+        now: Now,
     ) -> Decision:
         """These partitions have their marker, or are no more; the last ones complete it.
 
@@ -312,8 +327,8 @@ class Transactions:
         if unmarked:
             return NOTHING
         self._uncompleted[transactional_id] = None
-        self._complete_again_ms = now_ms + _RETRY_MS
-        return Decision((transaction.completed(now_ms).record(),))
+        self._complete_again_ms = now.monotonic_ms + _RETRY_MS
+        return Decision((transaction.completed(now.wall_ms).record(),))
 
     # --- for admin clients -----------------------------------------------------------------------
 
@@ -326,7 +341,7 @@ class Transactions:
         return Decision(replies=(Reply(ticket, answers.described(transaction)),))
 
     def list_transactions(
-        self, ticket: int, request: ListTransactionsRequest, now_ms: int
+        self, ticket: int, request: ListTransactionsRequest, wall_ms: int
     ) -> Decision:
         """Answers a ListTransactionsResponse with those of this partition."""
         wanted = set(request.state_filters)
@@ -341,7 +356,7 @@ class Transactions:
             for transaction in self
             if (not wanted or transaction.status.name in wanted)
             and (not producer_ids or transaction.producer_id in producer_ids)
-            and (duration_ms < 0 or now_ms - transaction.begun_ms > duration_ms)
+            and (duration_ms < 0 or wall_ms - transaction.begun_ms > duration_ms)
         ]
         answer = ListTransactionsResponse(transaction_states=states)
         return Decision(replies=(Reply(ticket, answer),))
@@ -358,25 +373,31 @@ class Transactions:
         if value is None:
             self._transactions.pop(name, None)
             self._continued.pop(name, None)
+            self._began_ms.pop(name, None)
             return
         assert isinstance(value, TransactionValue)
         transaction = transaction_of(key, value)
         self._transactions.pop(name, None)  # what was updated last comes last
         self._transactions[name] = transaction
         if transaction.is_ongoing:
-            self._timeouts.set(name, transaction.due_ms)
             self._continued.pop(name, None)  # its producer has heard of its epoch
-        elif transaction.is_decided:
+            return
+        self._began_ms.pop(name, None)
+        if transaction.is_decided:
             self._unmarked[name] = set(transaction.partitions)
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """Nobody's transaction writes to this topic: a marker in it means nothing."""
 
-    def loaded(self, now_ms: int) -> Decision:
+    def loaded(self, now: Now) -> Decision:
         """The replay is over: what is decided gets its markers again, for nobody knows which
-        were written."""
+        were written. What is ongoing has lasted since its record says that it began."""
+        now_ms = now.monotonic_ms
         self._abort_from_ms = now_ms + self.config.abort_interval_ms
         self._forget_from_ms = now_ms + self.config.expiration_interval_ms
+        for transaction in self:
+            if transaction.is_ongoing:
+                self._begin(transaction, now_ms - max(0, now.wall_ms - transaction.begun_ms))
         decided = [self._transactions[name] for name in self._unmarked]
         return Decision(markers=tuple(self._markers(transaction) for transaction in decided))
 
@@ -394,19 +415,22 @@ class Transactions:
             deadline_ms = min(deadline_ms, self._complete_again_ms)
         return deadline_ms
 
-    def expire(self, now_ms: int) -> list[Decision]:
+    def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
         """Abort what has lasted too long, forget ids that nobody uses, and complete again what
-        could not be."""
+        could not be. Without `may_forget` none is forgotten: nobody knows for how long they have
+        not been used."""
+        now_ms = now.monotonic_ms
         decisions = []
         if self._uncompleted and now_ms >= self._complete_again_ms:
             self._complete_again_ms = now_ms + _RETRY_MS
             marked = [self._transactions[name] for name in self._uncompleted]
-            decisions += [Decision((each.completed(now_ms).record(),)) for each in marked]
+            decisions += [Decision((each.completed(now.wall_ms).record(),)) for each in marked]
         if now_ms >= self._abort_from_ms and (late := self._late(now_ms)):
             self._abort_from_ms = now_ms + self.config.abort_interval_ms
-            decisions += [self._time_out(transaction, now_ms) for transaction in late]
+            decisions += [self._time_out(transaction, now) for transaction in late]
         if now_ms >= self._forget_from_ms:
-            decisions += self._forget(now_ms)
+            self._forget_from_ms = now_ms + self.config.expiration_interval_ms
+            decisions += self._forget(now) if may_forget else []
         return decisions
 
     def _late(self, now_ms: int) -> list[Transaction]:
@@ -415,31 +439,34 @@ class Transactions:
             transaction = self._transactions.get(name)
             if transaction is None or not transaction.is_ongoing:
                 continue
-            if transaction.due_ms < now_ms:
+            due_ms = self._began_ms[name] + transaction.timeout_ms
+            if due_ms < now_ms:
                 late.append(transaction)
                 # In vain, unless the append is refused.
                 self._timeouts.set(name, now_ms + self.config.abort_interval_ms)
             else:
-                self._timeouts.set(name, transaction.due_ms)
+                self._timeouts.set(name, due_ms)
         return late
 
-    def _time_out(self, transaction: Transaction, now_ms: int) -> Decision:
-        story = _aborted_story(transaction, now_ms, f"its timeout is {transaction.timeout_ms} ms")
-        return self._decide(transaction.fenced(now_ms))._replace(stories=(story,))
+    def _time_out(self, transaction: Transaction, now: Now) -> Decision:
+        lasted_ms = self._lasted_ms(transaction, now)
+        story = _aborted_story(
+            transaction, lasted_ms, f"its timeout is {transaction.timeout_ms} ms"
+        )
+        return self._decide(transaction.fenced(now.wall_ms))._replace(stories=(story,))
 
-    def _forget(self, now_ms: int) -> list[Decision]:
+    def _forget(self, now: Now) -> list[Decision]:
         """Tombstones for the ids that have gone unused for the longest time (KIP-98)."""
-        until_ms = now_ms - self.config.expiration_ms
+        until_ms = now.wall_ms - self.config.expiration_ms
         tombstones: list[StateRecord] = []
         characters = 0
-        self._forget_from_ms = now_ms + self.config.expiration_interval_ms
         for name, transaction in self._transactions.items():
             if transaction.updated_ms > until_ms:
                 break
             if transaction.is_ongoing or transaction.is_decided:
                 continue
             if len(tombstones) >= _FORGOTTEN_AT_ONCE or characters >= _FORGOTTEN_CHARACTERS:
-                self._forget_from_ms = now_ms + _RETRY_MS
+                self._forget_from_ms = now.monotonic_ms + _RETRY_MS
                 break
             characters += len(name)
             tombstones.append(StateRecord(TransactionKey(transactional_id=name), None))
@@ -460,10 +487,10 @@ def _asker(request: InitProducerIdRequest) -> Owner | None:
     return asker
 
 
-def _aborted_story(transaction: Transaction, now_ms: int, reason: str) -> str:
+def _aborted_story(transaction: Transaction, lasted_ms: int, reason: str) -> str:
     count = len(transaction.partitions)
     return (
         f"the transaction of {transaction.transactional_id!r}, producer {transaction.producer_id} "
-        f"epoch {transaction.producer_epoch}, is aborted after {now_ms - transaction.begun_ms} ms "
+        f"epoch {transaction.producer_epoch}, is aborted after {lasted_ms} ms "
         f"with {count} partition{'s' if count != 1 else ''}: {reason}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.coordinator.decision import NOTHING, Decision, Reply, StateRecord
+from barnabas.coordinator.decision import NOTHING, Decision, Now, Reply, StateRecord
 
 if TYPE_CHECKING:
     from barnabas.coordinator.group_config import GroupConfig
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 class Turn:
     """Gathers a decision. One event can answer many: the last one to join answers for all."""
 
-    __slots__ = ("config", "now_ms", "records", "replies", "stories", "timers")
+    __slots__ = ("config", "now", "now_ms", "records", "replies", "stories", "timers")
 
-    def __init__(self, config: GroupConfig, timers: Timers, now_ms: int) -> None:
+    def __init__(self, config: GroupConfig, timers: Timers, now: Now) -> None:
         self.config = config
         self.timers = timers
-        self.now_ms = now_ms
+        self.now = now
+        self.now_ms = now.monotonic_ms
         self.records: list[StateRecord] = []
         self.replies: list[Reply] = []
         self.stories: list[str] = []

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.layout import TRANSACTION_TOPIC
-from barnabas.coordinator.decision import Decision, Markers, StateRecord
+from barnabas.coordinator.decision import Decision, Markers, Now, StateRecord
 from barnabas.coordinator.placing import partition_of
 from barnabas.coordinator.records import decode_transaction_record, encode_record
 from barnabas.coordinator.transaction import Owner
@@ -75,12 +75,12 @@ class Shard:
         self._owed: dict[int, Reply] = {}
         self._wake_ms = -1
 
-    def ask(self, decide: Callable[[int, int], Decision], reply: Reply) -> None:
+    def ask(self, decide: Callable[[int, Now], Decision], reply: Reply) -> None:
         """Ask the machine, with a ticket and the time."""
         ticket = self._next_ticket
         self._next_ticket += 1
         self._owed[ticket] = reply
-        self.carry_out(decide(ticket, self._broker.now_ms))
+        self.carry_out(decide(ticket, self._broker.now))
 
     def drop(self) -> None:
         """Somebody else coordinates from now on."""
@@ -178,7 +178,7 @@ class Shard:
                     markers.producer_id,
                     markers.producer_epoch,
                     names,
-                    self._broker.now_ms,
+                    self._broker.now,
                 )
             )
 
@@ -196,7 +196,7 @@ class Shard:
         if self.is_dropped or self._wake_ms != wake_ms:
             return
         self._wake_ms = -1
-        for decision in self.machine.expire(self._broker.now_ms):
+        for decision in self.machine.expire(self._broker.now):
             self.carry_out(decision)
         self._set_timer()
 
@@ -273,7 +273,7 @@ class Coordinators:
                 record = decode_transaction_record(key, value)
                 machine.apply(StateRecord(record.key, record.value), entry.offset)
         shard = self.shards[partition] = Shard(self._broker, hosted, machine)
-        shard.carry_out(machine.loaded(self._broker.now_ms))
+        shard.carry_out(machine.loaded(self._broker.now))
 
     def _shard_of(self, transactional_id: str) -> Shard:
         partition = partition_of(
@@ -301,15 +301,15 @@ class Coordinators:
             reply(Coordinated(UnknownTopicOrPartition.code))
             return
 
-        def decide(ticket: int, now_ms: int) -> Decision:
+        def decide(ticket: int, now: Now) -> Decision:
             if isinstance(request, InitProducerIdRequest):
                 needs_id = machine.needs_producer_id(asked.transactional_id)
                 spare_id = self._broker.cluster.new_producer_id() if needs_id else None
-                return machine.init_producer_id(ticket, request, _VERSION, spare_id, now_ms)
+                return machine.init_producer_id(ticket, request, _VERSION, spare_id, now)
             if isinstance(request, AddPartitionsToTxnTransaction):
-                return machine.add_partitions(ticket, request, _VERSION, now_ms)
+                return machine.add_partitions(ticket, request, _VERSION, now)
             assert isinstance(request, EndTxnRequest), request
-            return machine.end(ticket, request, _VERSION, now_ms)
+            return machine.end(ticket, request, _VERSION, now.wall_ms)
 
         shard.ask(decide, reply)
 

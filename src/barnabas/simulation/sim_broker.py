@@ -21,6 +21,7 @@ from barnabas.cluster.control import (
 )
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.store import Create, MetadataError, SessionExpired, SessionState, Set
+from barnabas.coordinator.decision import Now
 from barnabas.errors import (
     KafkaError,
     KafkaStorageError,
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from barnabas.simulation.cluster import Cluster
 
 _RETRY_MS = 80
+_CALENDAR_MS = 1_700_000_000_000  # what the wall clock shows when the world begins
 _CALL_TIMEOUT_MS = 1200
 _CHECKPOINT_EVERY_TICKS = 3
 _SHUTDOWN_TRIES = 3
@@ -146,6 +148,10 @@ class SimBroker:
     @property
     def now_ms(self) -> int:
         return self.cluster.world.now_ms
+
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ms, _CALENDAR_MS + self.now_ms)
 
     def start(self) -> None:
         self.cluster.world.start(self.life, self._begin())

@@ -158,7 +158,7 @@ class Log:
         with self._failing():
             self.epochs.assign(leader_epoch, self.log_end_offset)
 
-    def append(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
+    def append(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
         """Append a producer's batch as the leader; patches offset, epoch and time into `records`.
 
         It is staged: `records` has to stay as it is until `write_staged`. Raises the KafkaError
@@ -169,20 +169,20 @@ class Log:
             self._refuse()
         header = admit(records, self.limits)
         if header.producer_id < 0:
-            return self._place(records, header, leader_epoch, now_ms)
+            return self._place(records, header, leader_epoch, wall_ms)
         before = self.producers.check(header)
         if before is not None:
             time = before.timestamp if self.limits.is_log_append_time else NO_TIMESTAMP
             return AppendResult(
                 before.base_offset, before.last_offset, time, self.log_start_offset, 0, True
             )
-        result = self._place(records, header, leader_epoch, now_ms)
+        result = self._place(records, header, leader_epoch, wall_ms)
         stamped_ms = result.log_append_time_ms
         timestamp = header.max_timestamp if stamped_ms == NO_TIMESTAMP else stamped_ms
         self.producers.apply(header, result.base_offset, timestamp)
         return result
 
-    def append_own(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
+    def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
         """Append a batch of this broker's coordinator; otherwise as `append`.
 
         With a producer id it is that producer's transaction, but the coordinator counts no
@@ -197,13 +197,13 @@ class Log:
                 f"a batch of {len(records)} bytes is too large for {self.topic_partition}"
             )
         if header.producer_id < 0:
-            return self._place(records, header, leader_epoch, now_ms)
+            return self._place(records, header, leader_epoch, wall_ms)
         self.producers.check_epoch(header.producer_id, header.producer_epoch)
-        result = self._place(records, header, leader_epoch, now_ms)
+        result = self._place(records, header, leader_epoch, wall_ms)
         self.producers.apply(header, result.base_offset, header.max_timestamp)
         return result
 
-    def append_control(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
+    def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
         """Append a transaction's marker, as its coordinator sends it; otherwise as `append`.
 
         InvalidProducerEpoch and TransactionCoordinatorFenced tell the coordinator that a newer
@@ -220,7 +220,7 @@ class Log:
         self.producers.check_marker(
             header.producer_id, header.producer_epoch, marker.coordinator_epoch
         )
-        result = self._place(records, header, leader_epoch, now_ms)
+        result = self._place(records, header, leader_epoch, wall_ms)
         stamped_ms = result.log_append_time_ms
         placed = marker._replace(
             offset=result.base_offset,
@@ -230,7 +230,7 @@ class Log:
         return result
 
     def _place(
-        self, records: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
+        self, records: memoryview, header: BatchHeader, leader_epoch: int, wall_ms: int
     ) -> AppendResult:
         """Give a batch that may be appended its place, and stage it there."""
         limits = self.limits
@@ -242,13 +242,13 @@ class Log:
         timestamp = header.max_timestamp
         log_append_time_ms = NO_TIMESTAMP
         if limits.is_log_append_time:
-            stamp_in_place(records, 0, header, now_ms)
-            timestamp = log_append_time_ms = now_ms
+            stamp_in_place(records, 0, header, wall_ms)
+            timestamp = log_append_time_ms = wall_ms
         size = len(records)
         segment = self._segments.active
         if segment.size_bytes and (
             segment.size_bytes > limits.segment_bytes - size
-            or is_full_or_old(segment, limits, last_offset, timestamp, now_ms)
+            or is_full_or_old(segment, limits, last_offset, timestamp, wall_ms)
         ):
             segment = self.roll()
         segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
@@ -257,7 +257,7 @@ class Log:
             (base_offset, last_offset, log_append_time_ms, self.log_start_offset, size, False)
         )
 
-    def append_as_follower(self, records: memoryview, now_ms: int) -> int:
+    def append_as_follower(self, records: memoryview, wall_ms: int) -> int:
         """Append the leader's batches as they are in its log; returns how many.
 
         Staged like every append. CorruptData if they cannot be what comes next: nothing changed.
@@ -271,12 +271,12 @@ class Log:
         if begins_within:
             self.start_at(copies[0].header.base_offset)
         for each in copies:
-            self._copy(each, now_ms)
+            self._copy(each, wall_ms)
         if begins_within:
             self.raise_log_start(end_offset)
         return len(copies)
 
-    def _copy(self, copied: Copy, now_ms: int) -> None:
+    def _copy(self, copied: Copy, wall_ms: int) -> None:
         records, header, marker = copied
         base_offset, last_offset = header.base_offset, header.last_offset
         if header.partition_leader_epoch > self.epochs.latest:
@@ -286,7 +286,7 @@ class Log:
         segment = self._segments.active
         if (segment.size_bytes or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET) and (
             segment.size_bytes > limits.segment_bytes - len(records)
-            or is_full_or_old(segment, limits, last_offset, timestamp, now_ms)
+            or is_full_or_old(segment, limits, last_offset, timestamp, wall_ms)
         ):
             segment = self.roll(header)
         segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
@@ -424,8 +424,10 @@ class Log:
             with self._failing():
                 self.epochs.truncate_from_start(offset)
 
-    def enforce_retention(self, now_ms: int, high_watermark: int) -> int:
+    def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> int:
         """Take the segments out that the topic keeps no longer (ST-6); returns how many.
+
+        `wall_ms` tells their age; None: nobody knows it now, so that none goes for its age.
 
         Their files are renamed; `remove_discarded` removes them after `file.delete.delay.ms`.
         """
@@ -433,7 +435,7 @@ class Log:
         with self._failing():
             segments = self._segments
             bounds = Bounds(self.log_start_offset, high_watermark, self.log_end_offset)
-            count = count_removable(self._files, segments, bounds, self._config, now_ms)
+            count = count_removable(self._files, segments, bounds, self._config, wall_ms)
             segments.close_searched()
             if count == 0:
                 return 0

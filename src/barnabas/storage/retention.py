@@ -24,15 +24,18 @@ class Bounds(NamedTuple):
 
 
 def count_removable(
-    files: Files, segments: Segments, bounds: Bounds, config: LogConfig, now_ms: int
+    files: Files, segments: Segments, bounds: Bounds, config: LogConfig, wall_ms: int | None
 ) -> int:
-    """How many of the oldest segments may go now, the active one included."""
+    """How many of the oldest segments may go now, the active one included.
+
+    Without `wall_ms` none goes for its age.
+    """
     by_rules = "delete" in config.cleanup_policy.split(",")
     excess_bytes = oldest_ms = -1
     if by_rules and config.retention_bytes >= 0:
         excess_bytes = segments.size_bytes - config.retention_bytes
-    if by_rules and config.retention_ms >= 0:
-        oldest_ms = now_ms - config.retention_ms
+    if by_rules and config.retention_ms >= 0 and wall_ms is not None:
+        oldest_ms = wall_ms - config.retention_ms
     for i, segment in enumerate(segments):
         following = segments[i + 1] if i + 1 < len(segments) else None
         end_offset = following.base_offset if following else bounds.log_end_offset

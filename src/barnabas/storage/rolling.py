@@ -10,7 +10,7 @@ from barnabas.storage.segment import Segment
 
 
 def is_full_or_old(
-    segment: Segment, limits: Limits, last_offset: int, timestamp: int, now_ms: int
+    segment: Segment, limits: Limits, last_offset: int, timestamp: int, wall_ms: int
 ) -> bool:
     """Whether the indexes leave no room for a batch, or the records would span `segment.ms`.
 
@@ -24,9 +24,9 @@ def is_full_or_old(
         return True
     first = segment.first_timestamp
     if first < 0:
-        if segment.untimed_since_ms is None:
-            segment.untimed_since_ms = now_ms
-        first, timestamp = segment.untimed_since_ms, now_ms
+        if segment.untimed_since_ms is None or segment.untimed_since_ms > wall_ms:
+            segment.untimed_since_ms = wall_ms  # ... or the clock was set back
+        first, timestamp = segment.untimed_since_ms, wall_ms
     waited_ms = timestamp - first
     if not limits.segment_jitter_ms:
         return waited_ms > limits.segment_ms

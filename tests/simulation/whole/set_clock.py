@@ -14,9 +14,6 @@ class SetClock:
         """Set the calendar, forwards or backwards; the monotonic clock goes on."""
         self._ahead_ms += by_ms
 
-    def now_ms(self) -> int:
-        return self.at_ms
-
     def monotonic_ms(self) -> int:
         return self.at_ms
 

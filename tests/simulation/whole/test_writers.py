@@ -24,7 +24,7 @@ def outcome(*attempts: BarnabasError) -> str:
     """Of a record that was sent and failed with these, and then its transaction is fenced."""
     accumulator = Accumulator(ProducerConfig(transactional_id="t"))
     accumulator.identify(9, 0)
-    batch, index = accumulator.append(NAME, ProducerRecord("t", b"x"), 100, 0)
+    batch, index = accumulator.append(NAME, ProducerRecord("t", b"x"), 100, 0, 0)
     writing, history = Writing("w", 1, 1, NAME, -1), History(Still())
     Delivery(batch, index, 0).add_done_callback(lambda done: settled(history, writing, done))
     for error in attempts:

@@ -69,7 +69,7 @@ class Site:
     def append(self, name: TopicPartition, *values: bytes) -> None:
         """As the leader."""
         replica = self.replica(name)
-        replica.append(memoryview(bytearray(batch(*values))), self.server.clock.now_ms())
+        replica.append(memoryview(bytearray(batch(*values))), self.server.clock.wall_ms())
         self.server.node.replicas.write_staged()
 
     def end(self, name: TopicPartition) -> int:

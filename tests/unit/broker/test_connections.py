@@ -14,10 +14,10 @@ class FakeClock:
     def __init__(self) -> None:
         self.at_ms = NOW_MS
 
-    def now_ms(self) -> int:
+    def monotonic_ms(self) -> int:
         return self.at_ms
 
-    monotonic_ms = wall_ms = now_ms
+    wall_ms = monotonic_ms
 
 
 def limited(clock: FakeClock | None = None, **settings: str) -> Connections:

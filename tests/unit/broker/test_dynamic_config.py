@@ -43,10 +43,11 @@ class LateClock:
         self._clock = SystemClock()
         self.ahead_ms = 0
 
-    def now_ms(self) -> int:
-        return self._clock.now_ms() + self.ahead_ms
+    def monotonic_ms(self) -> int:
+        return self._clock.monotonic_ms() + self.ahead_ms
 
-    monotonic_ms = wall_ms = now_ms
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms() + self.ahead_ms
 
 
 class Beset:

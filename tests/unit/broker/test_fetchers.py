@@ -215,7 +215,8 @@ def test_a_follower_before_its_leaders_start_begins_there(tmp_path: Path) -> Non
                 one.append(NAME, b"%d" % index * 900)
             log = one.replica(NAME).log
             log.raise_log_start(7)
-            log.enforce_retention(one.server.clock.now_ms(), 10)
+            clock = one.server.clock
+            log.enforce_retention(clock.monotonic_ms(), 10, clock.wall_ms())
             two.hears(topic("t", led(1, 1, 2)), one, two)
             await until(lambda: two.end(NAME) == 10)
             assert two.replica(NAME).log.log_start_offset == 7
@@ -342,7 +343,7 @@ def test_how_far_a_follower_is_behind(tmp_path: Path) -> None:
                     lag = two.fetchers.lag(NAME)
                     assert lag is not None
                     if lag.records:
-                        seen.append((clock.now_ms(), lag))
+                        seen.append((clock.monotonic_ms(), lag))
                     await asyncio.sleep(0)
             assert max(lag.records for _, lag in seen) >= 290
             waited_ms = seen[-1][0] - seen[0][0]

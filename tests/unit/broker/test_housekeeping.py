@@ -14,6 +14,7 @@ import pytest
 from barnabas import Broker
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.replicas import Replicas
+from barnabas.broker.watched_clock import WatchedClock
 from barnabas.clock import SystemClock
 from barnabas.cluster.control import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
@@ -57,7 +58,7 @@ def test_a_log_that_is_cut_before_the_checkpoint_is_written_does_not_get_its_wat
     log.append(memoryview(bytearray(batch(b"a", b"b"))), 0, 0)
     log.append(memoryview(bytearray(batch(b"c"))), 0, 0)
     log.write_staged()
-    config, clock = BrokerConfig({}), SystemClock()
+    config, clock = BrokerConfig({}), WatchedClock(SystemClock())
     replicas = Replicas(0, store, config, clock)
     image = PartitionImage(1, 1, (0, 1), (0, 1), 0, 1)
     state = PartitionState(name, bytes(range(16)), image, {}, is_new=False)

@@ -61,9 +61,9 @@ async def follow_no_more(controller: Server, leader: Server, follower: Server) -
 def append(leader: Server, numbers: Iterable[int], topic: str = "t") -> None:
     """Something that the followers have not: who has everything is never too slow."""
     for number in numbers:
-        marker = build_marker(Marker(0, leader.clock.now_ms(), COMMIT, 0), 1, 0)
+        marker = build_marker(Marker(0, leader.clock.wall_ms(), COMMIT, 0), 1, 0)
         replica = leader.node.replicas.leader_of(TopicPartition(topic, number))
-        replica.append_control(memoryview(bytearray(marker)), leader.clock.now_ms())
+        replica.append_control(memoryview(bytearray(marker)), leader.clock.wall_ms())
     leader.node.replicas.write_staged()
 
 
@@ -116,7 +116,7 @@ def test_a_proposal_outlasts_the_controller_that_it_was_meant_for(cluster: Clust
         # Somebody has the office who does not answer, and then nobody has it.
         assert cluster._store is not None
         absent = cluster._store.session()
-        node = layout.encode_controller(99, leader.clock.now_ms())
+        node = layout.encode_controller(99, leader.clock.wall_ms())
         await absent.commit(
             [Delete(layout.CONTROLLER), Create(layout.CONTROLLER, node, ephemeral=True)]
         )
@@ -140,7 +140,7 @@ def test_a_proposal_outlasts_what_nobody_thought_of(cluster: Cluster) -> None:
         await follow_no_more(controller, leader, follower)
         assert cluster._store is not None
         odd = cluster._store.session()
-        now_ms = leader.clock.now_ms()
+        now_ms = leader.clock.wall_ms()
         endpoint = Endpoint("PLAINTEXT", "a..b", 9092, "PLAINTEXT")
         registration = layout.encode_broker(BrokerImage(99, (endpoint,), None, -1), now_ms)
         await odd.commit([Create(layout.broker_path(99), registration, ephemeral=True)])

@@ -240,7 +240,7 @@ def commit_in_transaction(server: Server, producer_id: int) -> GroupOffsets:
         topics=[TxnOffsetCommitTopic(name="t", partitions=[wanted])],
     )
     shard.ask(
-        lambda machine, ticket, now_ms: machine.commit_transactional(ticket, request, now_ms),
+        lambda machine, ticket, now: machine.commit_transactional(ticket, request, now.wall_ms),
         lambda error: pytest.fail(str(error)),
     )
     server.node.replicas.write_staged()

@@ -20,6 +20,7 @@ from barnabas.broker.channel import Outcome, Staged
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.shard import Shard, Surroundings
 from barnabas.broker.shards import Shards
+from barnabas.broker.watched_clock import WatchedClock
 from barnabas.clock import SystemClock
 from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage
@@ -29,6 +30,7 @@ from barnabas.coordinator.decision import (
     NOTHING,
     Decision,
     Markers,
+    Now,
     Reply,
     StateRecord,
     TransactionalBatch,
@@ -99,14 +101,14 @@ class Tally:
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
         self.ended.append((producer_id, is_commit))
 
-    def loaded(self, now_ms: int) -> Decision:
+    def loaded(self, now: Now) -> Decision:
         self.is_loaded = True
         return NOTHING
 
     def deadline_ms(self) -> int | None:
         return self.deadline
 
-    def expire(self, now_ms: int) -> list[Decision]:
+    def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]:
         self.deadline = None
         self.expired += 1
         return [Decision((record("expired", self.expired),))]
@@ -131,9 +133,9 @@ class Node:
 
     def __init__(self, directory: Path, settings: dict[str, str] | None = None) -> None:
         self.config = BrokerConfig({"log.dirs": str(directory), **(settings or {})})
-        self.clock = SystemClock()
+        self.clock = WatchedClock(SystemClock())
         self.store = LogStore(OsFiles(), 0, 86_400_000)
-        self.store.begin([directory], self.config.log_config(), self.clock.now_ms())
+        self.store.begin([directory], self.config.log_config(), self.clock.wall_ms())
         self.replicas = Replicas(0, self.store, self.config, self.clock)
         self.markers: list[Markers] = []
         self.machines: list[Tally] = []
@@ -231,9 +233,9 @@ def test_a_replay_gives_the_state_again_gc_3(tmp_path: Path) -> None:
                 await node.answer(node.put(NAME, number))
             replica = node.replicas.leader_of((GROUP_TOPIC, 0))
             for type_, producer_id in ((COMMIT, 4000), (ABORT, 4001)):
-                marker = Marker(0, node.clock.now_ms(), type_, coordinator_epoch=0)
+                marker = Marker(0, node.clock.wall_ms(), type_, coordinator_epoch=0)
                 batch = build_marker(marker, producer_id, 0)
-                replica.append_control(memoryview(bytearray(batch)), node.clock.now_ms())
+                replica.append_control(memoryview(bytearray(batch)), node.clock.wall_ms())
             node.replicas.write_staged()
         async with started(directory) as node:
             node.lead(0, 2)
@@ -347,7 +349,7 @@ def test_a_corrupt_record_refuses_its_shard_alone_gc_3(
             builder = BatchBuilder()
             builder.append(0, b"\x00\x01\x00", b"\x00\x03")  # a key that is cut
             replica = node.replicas.leader_of((GROUP_TOPIC, 0))
-            replica.append_own(memoryview(bytearray(builder.build())), node.clock.now_ms())
+            replica.append_own(memoryview(bytearray(builder.build())), node.clock.wall_ms())
             node.replicas.write_staged()
         async with started(directory) as node:
             node.lead(0, 2)
@@ -380,7 +382,7 @@ def test_a_record_that_the_machine_breaks_on_holds_up_no_other_partition(
                 builder = BatchBuilder()
                 builder.append(0, *encode_record(*odd))
                 replica = node.replicas.leader_of((GROUP_TOPIC, partition))
-                replica.append_own(memoryview(bytearray(builder.build())), node.clock.now_ms())
+                replica.append_own(memoryview(bytearray(builder.build())), node.clock.wall_ms())
             node.replicas.write_staged()
         async with started(directory) as node:
             node.lead(0, 2)
@@ -402,7 +404,7 @@ def test_records_of_a_newer_kafka_are_skipped(tmp_path: Path) -> None:
             builder = BatchBuilder()
             builder.append(0, b"\x00\x63new", b"\x00\x00")
             replica = node.replicas.leader_of((GROUP_TOPIC, 0))
-            replica.append_own(memoryview(bytearray(builder.build())), node.clock.now_ms())
+            replica.append_own(memoryview(bytearray(builder.build())), node.clock.wall_ms())
             await node.answer(node.put(NAME, 5))
         async with started(directory) as node:
             node.lead(0, 2)
@@ -457,10 +459,10 @@ def test_a_deadline_of_the_machine_is_kept(tmp_path: Path) -> None:
         async with started(directory) as node:
             node.lead(0, 1)
             shard = node.shards.shard_of(NAME)
-            shard.machine.deadline = node.clock.now_ms() + 60_000
+            shard.machine.deadline = node.clock.monotonic_ms() + 60_000
             await node.answer(node.put(NAME, 1))
             assert not shard.machine.expired
-            shard.machine.deadline = node.clock.now_ms() + 20
+            shard.machine.deadline = node.clock.monotonic_ms() + 20
             await node.answer(node.put(NAME, 2))
             await until(lambda: shard.machine.expired == 1)
             # What it decided then is in the log, though no request came with it.

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from barnabas.coordinator.decision import Decision, StateRecord
+from barnabas.coordinator.decision import Decision, Now, StateRecord
 from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Caller, Groups
 from barnabas.coordinator.records import (
@@ -39,7 +39,7 @@ class Log:
 
     def __init__(self, config: GroupConfig = CONFIG) -> None:
         self.machine = Groups(0, 0, config)
-        self.machine.loaded(0)
+        self.machine.loaded(Now(0, 0))
         self.end = 0
 
     def write(self, key: object, value: object) -> None:
@@ -77,7 +77,7 @@ class Log:
             deadline_ms = self.machine.deadline_ms()
             if deadline_ms is None or deadline_ms > now_ms:
                 return written
-            for decision in self.machine.expire(now_ms):
+            for decision in self.machine.expire(Now(now_ms, now_ms)):
                 self.carry_out(decision)
                 written += decision.records
         raise AssertionError("it never comes to an end")
@@ -172,7 +172,7 @@ def test_a_step_is_small_however_much_there_is() -> None:
         log.offset(f"g{n}", "t")
     decisions = []
     while log.machine.deadline_ms() is not None and log.machine.deadline_ms() <= 8 * DAY_MS:
-        step = log.machine.expire(8 * DAY_MS)
+        step = log.machine.expire(Now(8 * DAY_MS, 8 * DAY_MS))
         assert sum(len(each.records) for each in step) <= 3_200
         for each in step:
             assert len(each.records) <= 1_000
@@ -232,7 +232,7 @@ def test_an_id_that_was_handed_out_leaves_nothing() -> None:
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range")],
     )
-    log.machine.join(1, request, Caller("c", "/h", "1", 9), 0)
+    log.machine.join(1, request, Caller("c", "/h", "1", 9), Now(0, 0))
     assert list(log.machine.groups) == ["g"]
     log.run_until(9_999)
     assert list(log.machine.groups) == ["g"]
@@ -254,12 +254,12 @@ def test_a_large_group_settles_at_once(size: int) -> None:
     )
     begun = time.thread_time()
     for n in range(size):
-        assert machine.join(n, request, Caller("c", "/h", str(n), 3), 0).replies == ()
-    (decision,) = (each for each in machine.expire(0))
+        assert machine.join(n, request, Caller("c", "/h", str(n), 3), Now(0, 0)).replies == ()
+    (decision,) = (each for each in machine.expire(Now(0, 0)))
     assert len(decision.replies) == size
     for ticket, answer in reversed(decision.replies):
         sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=answer.member_id)
-        synced = machine.sync(ticket, sync, 0)
+        synced = machine.sync(ticket, sync, Now(0, 0))
         log.carry_out(synced)
     assert len(synced.replies) == size
     assert time.thread_time() - begun < 2.0

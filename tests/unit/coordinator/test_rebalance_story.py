@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from barnabas.coordinator.decision import Now
 from barnabas.coordinator.member import Member
 from barnabas.coordinator.movement import UNKNOWN, Movement
 from barnabas.coordinator.rebalance_story import RebalanceStory, cause
@@ -20,7 +21,7 @@ def told(moved: Movement, members: int = 2, *causes: str) -> str:
     story = RebalanceStory(1000, 4, {})
     for what in causes or ("left",):
         story.add(cause(member("a"), what))
-    return story.end(4012, "g", 5, members, moved).story
+    return story.end(Now(4012, 1_700_000_000_000), "g", 5, members, moved).story
 
 
 def test_the_line() -> None:
@@ -44,8 +45,12 @@ def test_the_line() -> None:
 
 def test_the_event() -> None:
     story = RebalanceStory(1000, 4, {})
-    event = story.end(4012, "g", 5, 2, Movement(3, 0, 0, 4, (), False))
-    assert (event.ended_at_ms, event.duration_ms, event.generation_id) == (4012, 3012, 5)
+    event = story.end(Now(4012, 1_700_000_000_000), "g", 5, 2, Movement(3, 0, 0, 4, (), False))
+    assert (event.ended_at_ms, event.duration_ms, event.generation_id) == (
+        1_700_000_000_000,
+        3012,
+        5,
+    )
     assert (event.member_count, event.moved_partitions, event.is_harmless) == (2, 3, False)
 
 
@@ -61,6 +66,6 @@ def test_a_client_cannot_write_lines_into_the_log() -> None:
     story = RebalanceStory(0, 0, {})
     story.add(cause(member("a\nb"), "left", "bye\nERROR: all is lost" + "!" * 1000))
     moves = ((TopicPartition("t" * 30_000, 0), "a", "b" * 30_000),)
-    line = story.end(0, "g\n" * 9, 1, 1, Movement(1, 0, 0, 1, moves, False)).story
+    line = story.end(Now(0, 0), "g\n" * 9, 1, 1, Movement(1, 0, 0, 1, moves, False)).story
     assert "\n" not in line and len(line) <= 2_000
     assert "a b (/10.0.0.7) left (bye ERROR: all is lost!!!" in line

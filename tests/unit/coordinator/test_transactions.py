@@ -406,7 +406,7 @@ def test_looks_for_late_transactions_keep_their_distance() -> None:
     )
     looked_ms = driver.now_ms
     driver.now_ms += 4_999
-    assert driver.machine.expire(driver.now_ms) == []
+    assert driver.machine.expire(driver.now) == []
     assert driver.machine.deadline_ms() == looked_ms + 5_000
     driver.pass_time(1)
     assert driver.state("b").status.name == "PrepareAbort"

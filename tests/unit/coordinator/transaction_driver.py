@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.coordinator.decision import Decision, Markers, StateRecord
+from barnabas.coordinator.decision import Decision, Markers, Now, StateRecord
 from barnabas.coordinator.records import KeyValue, decode_transaction_record, encode_record
 from barnabas.coordinator.transaction import Transaction
 from barnabas.coordinator.transaction_config import TransactionConfig
@@ -28,13 +28,19 @@ class Driver:
     def __init__(self, config: TransactionConfig | None = None) -> None:
         self.config = config or TransactionConfig()
         self.now_ms = 1_700_000_000_000
+        self.ahead_ms = 0
+        """How far the wall clock has been set forwards since."""
         self.log: list[KeyValue] = []
         self.pending: list[Markers] = []
         self.stories: list[str] = []
         self.is_refusing = False
         self.next_id = FIRST_ID
         self.machine = Transactions(0, 0, self.config)
-        self.machine.loaded(self.now_ms)
+        self.machine.loaded(self.now)
+
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ms, self.now_ms + self.ahead_ms)
 
     # --- as a shell ------------------------------------------------------------------------------
 
@@ -60,7 +66,7 @@ class Driver:
         deadline_ms = self.machine.deadline_ms()
         decisions = []
         if deadline_ms is not None and deadline_ms <= self.now_ms:
-            decisions = self.machine.expire(self.now_ms)
+            decisions = self.machine.expire(self.now)
         for decision in decisions:
             self.carry_out(decision)
         return len(decisions)
@@ -73,9 +79,7 @@ class Driver:
 
     def written(self, markers: Markers, *partitions: TopicPartition) -> None:
         name, producer_id, epoch, *_ = markers
-        self.carry_out(
-            self.machine.markers_written(name, producer_id, epoch, partitions, self.now_ms)
-        )
+        self.carry_out(self.machine.markers_written(name, producer_id, epoch, partitions, self.now))
 
     def replayed(self) -> Transactions:
         """A machine that knows the log and nothing else."""
@@ -89,7 +93,7 @@ class Driver:
         """The next coordinator takes over."""
         self.machine = self.replayed()
         self.pending = []
-        self.carry_out(self.machine.loaded(self.now_ms))
+        self.carry_out(self.machine.loaded(self.now))
 
     # --- as clients ------------------------------------------------------------------------------
 
@@ -110,9 +114,7 @@ class Driver:
         if self.machine.needs_producer_id(name):
             spare_id = self.next_id
             self.next_id += 1
-        return self.answer(
-            self.machine.init_producer_id(0, request, version, spare_id, self.now_ms)
-        )
+        return self.answer(self.machine.init_producer_id(0, request, version, spare_id, self.now))
 
     def owner(self, name: str = "tx", timeout_ms: int = 60_000) -> tuple[int, int]:
         """A producer's id and epoch, as it gets them with patience."""
@@ -133,7 +135,7 @@ class Driver:
             producer_epoch=owner[1],
             topics=[AddPartitionsToTxnTopic(name="t", partitions=list(partitions))],
         )
-        answer = self.answer(self.machine.add_partitions(0, request, version, self.now_ms))
+        answer = self.answer(self.machine.add_partitions(0, request, version, self.now))
         (topic,) = answer.topic_results
         assert [each.partition_index for each in topic.results_by_partition] == list(partitions)
         (code,) = {each.partition_error_code for each in topic.results_by_partition}
@@ -144,7 +146,7 @@ class Driver:
             transactional_id=name, producer_id=owner[0], producer_epoch=owner[1], group_id="g"
         )
         partition = TopicPartition("__consumer_offsets", 7)
-        answer = self.answer(self.machine.add_offsets(0, request, partition, version, self.now_ms))
+        answer = self.answer(self.machine.add_offsets(0, request, partition, version, self.now))
         return int(answer.error_code)
 
     def end(
@@ -156,7 +158,7 @@ class Driver:
             producer_epoch=owner[1],
             committed=is_commit,
         )
-        return int(self.answer(self.machine.end(0, request, version, self.now_ms)).error_code)
+        return int(self.answer(self.machine.end(0, request, version, self.now.wall_ms)).error_code)
 
     def verify(self, owner: tuple[int, int], *partitions: int, name: str = "tx") -> list[int]:
         asked = [TopicPartition("t", partition) for partition in partitions]

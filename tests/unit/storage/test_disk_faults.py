@@ -177,7 +177,7 @@ class Life:
                 self._append(log, 4)
                 store.checkpoint_high_watermarks({NAME: log.log_end_offset})
                 log.config = CONFIG._replace(retention_bytes=1200)
-                log.enforce_retention(10**13, log.log_end_offset)
+                log.enforce_retention(10**13, log.log_end_offset, 10**13)
                 log.remove_discarded(10**14)
                 self._append(log, 2)
                 for flush in log.take_unflushed():

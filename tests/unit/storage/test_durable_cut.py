@@ -19,10 +19,10 @@ DATA = Path("/data")
 
 
 class Noon:
-    def now_ms(self) -> int:
+    def wall_ms(self) -> int:
         return 1_700_000_000_000
 
-    monotonic_ms = wall_ms = now_ms
+    monotonic_ms = wall_ms
 
 
 def store(files: SimFiles) -> LogStore:
@@ -32,7 +32,7 @@ def store(files: SimFiles) -> LogStore:
 def put(log: Log, fill: bytes, size_bytes: int, epoch: int) -> None:
     """A batch of that size, in that leader epoch."""
     builder = BatchBuilder(0, -1, -1, -1)
-    builder.append(Noon().now_ms(), None, fill * (size_bytes - 80))
+    builder.append(Noon().wall_ms(), None, fill * (size_bytes - 80))
     data = bytearray(builder.build())
     log.append(memoryview(data), epoch, 0)
     log.write_staged()

@@ -88,7 +88,7 @@ def test_truncating_behind_the_end_forgets_an_epoch_without_records(tmp_path: Pa
 def test_truncating_below_the_log_begins_anew_there(tmp_path: Path) -> None:
     log = _filled(tmp_path)
     log.raise_log_start(30)
-    log.enforce_retention(T0, 60)
+    log.enforce_retention(T0, 60, T0)
     first = log.segments[0].base_offset
     assert first > 10
     log.truncate(10)

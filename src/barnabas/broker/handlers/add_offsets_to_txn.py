@@ -55,8 +55,6 @@ def _ask(context: Context, request: AddOffsetsToTxnRequest) -> ShardOutcome:
     partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
     shard = node.transactions.shard_of(request.transactional_id)
     return shard.ask(
-        lambda machine, ticket, now_ms: machine.add_offsets(
-            ticket, request, partition, version, now_ms
-        ),
+        lambda machine, ticket, now: machine.add_offsets(ticket, request, partition, version, now),
         lambda error: add_offsets_failed(error, version),
     )

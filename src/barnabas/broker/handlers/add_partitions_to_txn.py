@@ -85,9 +85,7 @@ def _add(context: Context, transaction: AddPartitionsToTxnTransaction) -> ShardO
         )
         return add_result(transaction, codes.__getitem__)
     return shard.ask(
-        lambda machine, ticket, now_ms: machine.add_partitions(
-            ticket, transaction, version, now_ms
-        ),
+        lambda machine, ticket, now: machine.add_partitions(ticket, transaction, version, now),
         fail,
     )
 

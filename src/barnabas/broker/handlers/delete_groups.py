@@ -42,7 +42,7 @@ def handle(context: Context, request: DeleteGroupsRequest) -> Outcome:
 
 def _deleted(shard: Shard[Groups], group_ids: list[str]) -> ShardOutcome:
     return shard.ask(
-        lambda machine, ticket, now_ms: machine.delete(ticket, group_ids, now_ms),
+        lambda machine, ticket, now: machine.delete(ticket, group_ids, now),
         _all_failed(group_ids),
     )
 

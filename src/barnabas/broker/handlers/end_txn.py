@@ -20,6 +20,6 @@ def handle(context: Context, request: EndTxnRequest) -> Outcome:
         return end_failed(InvalidRequest(), version)
     return context.node.transactions.ask(
         name,
-        lambda machine, ticket, now_ms: machine.end(ticket, request, version, now_ms),
+        lambda machine, ticket, now: machine.end(ticket, request, version, now.wall_ms),
         lambda error: end_failed(error, version),
     )

@@ -68,7 +68,7 @@ class _Fetch:
                 sessions.close(request.session_id)
             return
         session = sessions.resume(
-            request, context.version >= TOPIC_IDS, context.node.clock.now_ms()
+            request, context.version >= TOPIC_IDS, context.node.clock.monotonic_ms()
         )
         if session is not None:
             session.read_at(request.isolation_level)
@@ -159,7 +159,7 @@ class _Fetch:
             request.topics,
             context.version >= TOPIC_IDS,
             self._replica_id >= 0,
-            context.node.clock.now_ms(),
+            context.node.clock.monotonic_ms(),
         )
         if session is not None:
             session.read_at(request.isolation_level)

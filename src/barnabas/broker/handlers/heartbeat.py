@@ -13,7 +13,7 @@ def handle(context: Context, request: HeartbeatRequest) -> Outcome:
         return _failed(GroupAuthorizationFailed())
     return context.node.groups.ask(
         request.group_id,
-        lambda machine, ticket, now_ms: machine.heartbeat(ticket, request, now_ms),
+        lambda machine, ticket, now: machine.heartbeat(ticket, request, now.monotonic_ms),
         _failed,
     )
 

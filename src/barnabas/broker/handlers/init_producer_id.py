@@ -93,8 +93,8 @@ def _ask(
     version = context.version
     shard = context.node.transactions.shard_of(name)
     return shard.ask(
-        lambda machine, ticket, now_ms: machine.init_producer_id(
-            ticket, request, version, spare_id, now_ms
+        lambda machine, ticket, now: machine.init_producer_id(
+            ticket, request, version, spare_id, now
         ),
         lambda error: init_failed(error, version),
     )

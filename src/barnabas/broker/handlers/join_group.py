@@ -20,7 +20,7 @@ def handle(context: Context, request: JoinGroupRequest) -> Outcome:
         return failed(GroupAuthorizationFailed())
     return context.node.groups.ask(
         request.group_id,
-        lambda machine, ticket, now_ms: machine.join(ticket, request, _caller(context), now_ms),
+        lambda machine, ticket, now: machine.join(ticket, request, _caller(context), now),
         failed,
     )
 

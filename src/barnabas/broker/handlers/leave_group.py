@@ -13,7 +13,7 @@ def handle(context: Context, request: LeaveGroupRequest) -> Outcome:
         return _failed(GroupAuthorizationFailed())
     return context.node.groups.ask(
         request.group_id,
-        lambda machine, ticket, now_ms: machine.leave(ticket, request, context.version, now_ms),
+        lambda machine, ticket, now: machine.leave(ticket, request, context.version, now),
         _failed,
     )
 

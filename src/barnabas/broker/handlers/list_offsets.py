@@ -101,7 +101,7 @@ def _answer(
     end_offset = _end_offset(replica, request)
     result = ListOffsetsPartitionResponse(partition_index=name.partition)
     if context.version == _OLD_STYLE:
-        offsets = _segment_offsets(replica, timestamp, end_offset, context.node.clock.now_ms())
+        offsets = _segment_offsets(replica, timestamp, end_offset, context.node.clock.wall_ms())
         result.old_style_offsets = offsets[: max(0, wanted.max_num_offsets)]
         return result
     found = _find(replica, timestamp, end_offset)

@@ -32,7 +32,7 @@ def handle(context: Context, request: ListTransactionsRequest) -> Outcome:
         return list_failed(CoordinatorLoadInProgress())
     outcomes = [
         shard.ask(
-            lambda machine, ticket, now_ms: machine.list_transactions(ticket, request, now_ms),
+            lambda machine, ticket, now: machine.list_transactions(ticket, request, now.wall_ms),
             list_failed,
         )
         for shard in transactions.loaded

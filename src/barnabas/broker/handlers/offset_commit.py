@@ -44,7 +44,7 @@ def _commit(context: Context, request: OffsetCommitRequest) -> ShardOutcome:
 
     return context.node.groups.ask(
         request.group_id,
-        lambda machine, ticket, now_ms: machine.commit(ticket, request, now_ms),
+        lambda machine, ticket, now: machine.commit(ticket, request, now),
         failed,
     )
 

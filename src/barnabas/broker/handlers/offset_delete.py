@@ -27,7 +27,7 @@ def handle(context: Context, request: OffsetDeleteRequest) -> Outcome:
     # Asked even if no partition is left, for it may be the group that is wrong.
     outcome = context.node.groups.ask(
         request.group_id,
-        lambda machine, ticket, now_ms: machine.delete_offsets(ticket, request, now_ms),
+        lambda machine, ticket, now: machine.delete_offsets(ticket, request, now.monotonic_ms),
         _failed,
     )
     return joined([outcome], lambda answers: _complete(answers, refused)) if refused else outcome

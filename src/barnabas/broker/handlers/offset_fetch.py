@@ -77,7 +77,7 @@ def _fetch(context: Context, group: OffsetFetchGroup, require_stable: bool) -> S
     if hidden:
         group.topics = [topic for topic in group.topics or () if topic not in hidden]
     outcome = shard.ask(
-        lambda machine, ticket, now_ms: machine.fetch(ticket, group, require_stable, now_ms),
+        lambda machine, ticket, now: machine.fetch(ticket, group, require_stable, now.monotonic_ms),
         failed,
     )
     return joined([outcome], lambda answers: _screened(context, answers, hidden))

@@ -100,7 +100,7 @@ class _Produced(Staged):
                     continue
                 try:
                     log = replicas.leader_of((topic.name, data.index)).log
-                    batch = node.preparer.prepared(data.records, log.limits, node.clock.now_ms())
+                    batch = node.preparer.prepared(data.records, log.limits, node.clock.wall_ms())
                 except KafkaError as error:
                     self._refuse(topic.name, data, error)
                     continue
@@ -222,7 +222,7 @@ def append(
 
         check_produced(context, replica, transactional_id, records)
     try:
-        return replica, replica.append(records, node.clock.now_ms())
+        return replica, replica.append(records, node.clock.wall_ms())
     except OSError as error:
         node.replicas.fail_directory(replica, error)
         raise KafkaStorageError(str(error)) from error

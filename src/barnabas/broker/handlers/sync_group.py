@@ -24,7 +24,7 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome:
         return _failed(InconsistentGroupProtocol())
     return context.node.groups.ask(
         request.group_id,
-        lambda machine, ticket, now_ms: machine.sync(ticket, request, now_ms),
+        lambda machine, ticket, now: machine.sync(ticket, request, now),
         _failed,
     )
 

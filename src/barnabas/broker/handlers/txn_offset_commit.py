@@ -105,7 +105,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
     except KafkaError as error:
         return failed(as_coordinator(error))
     return shard.ask(
-        lambda machine, ticket, now_ms: machine.commit_transactional(ticket, request, now_ms),
+        lambda machine, ticket, now: machine.commit_transactional(ticket, request, now.wall_ms),
         failed,
     )
 

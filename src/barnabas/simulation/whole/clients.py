@@ -64,7 +64,7 @@ class Clients:
         Raises the last error if that takes longer than `prepare_ms`.
         """
         around = self.around
-        deadline_ms = around.clock.now_ms() + around.options.prepare_ms
+        deadline_ms = around.clock.monotonic_ms() + around.options.prepare_ms
         while True:
             try:
                 async with Admin(
@@ -74,7 +74,7 @@ class Clients:
                     return
             except (Unreachable, KafkaError) as error:
                 around.history.tell("the topics cannot be made yet: {}", error)
-                if around.clock.now_ms() >= deadline_ms:
+                if around.clock.monotonic_ms() >= deadline_ms:
                     raise
                 await asyncio.sleep(0.2)
 
@@ -118,7 +118,7 @@ class Clients:
         """Return when all have come to their end, or `finish_ms` are over: `history.unfinished`
         has the names of those that had not, which were cancelled."""
         clock, options = self.around.clock, self.around.options
-        deadline_ms = clock.now_ms() + options.finish_ms
+        deadline_ms = clock.monotonic_ms() + options.finish_ms
         await self._ended(self._writing, deadline_ms)
         self.around.is_draining = True
         await self._ended(self._reading, deadline_ms)
@@ -127,11 +127,13 @@ class Clients:
         for _ in range(2):  # the second time for those that still say goodbye
             for name in late:
                 self._tasks[name].cancel()
-            await self._ended((*self._writing, *self._reading), clock.now_ms() + _LAST_WORDS_MS)
+            await self._ended(
+                (*self._writing, *self._reading), clock.monotonic_ms() + _LAST_WORDS_MS
+            )
 
     async def _ended(self, actors: Sequence[Actor], deadline_ms: int) -> None:
         tasks = [self._tasks[actor.name] for actor in actors]
-        while self.around.clock.now_ms() < deadline_ms:
+        while self.around.clock.monotonic_ms() < deadline_ms:
             if all(task.done() for task in tasks):
                 return
             await asyncio.sleep(_LOOK_EVERY_S)

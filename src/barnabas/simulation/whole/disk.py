@@ -54,7 +54,7 @@ class SimDisk:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.root = DirectoryInode(clock.now_ms())
+        self.root = DirectoryInode(clock.wall_ms())
         self.process = 0
         """The number of the one that runs on it."""
         self.locked: dict[FileInode, None] = {}
@@ -130,7 +130,7 @@ class SimDisk:
             if not create:
                 raise os_error(errno.ENOENT, path)
             self.check_room(path)
-            inode = FileInode(self.clock.now_ms())
+            inode = FileInode(self.clock.wall_ms())
             self.change((directory, name, inode))
         return inode
 
@@ -148,7 +148,7 @@ class SimDisk:
         """All of these names, at once."""
         if self._is_struck():
             self._fall()
-        made = Change(edits, self.clock.now_ms())
+        made = Change(edits, self.clock.wall_ms())
         for directory in made.directories():
             self._changed_names[directory] = None
 
@@ -184,7 +184,7 @@ class SimDisk:
 
     def note(self, file: FileInode) -> None:
         """Its bytes have changed."""
-        file.modified_ms = self.clock.now_ms()
+        file.modified_ms = self.clock.wall_ms()
         self._changed_files[file] = None
 
     def sync(self, path: Path, inode: Inode) -> None:

@@ -141,7 +141,7 @@ class SimFiles:
             self.make_directory(path.parent)
             disk.check_room(path)
             directory, name = disk.place(path)
-            disk.change((directory, name, DirectoryInode(disk.clock.now_ms())))
+            disk.change((directory, name, DirectoryInode(disk.clock.wall_ms())))
         else:
             if isinstance(found, FileInode):
                 raise os_error(errno.EEXIST, path)

@@ -154,7 +154,7 @@ class History:
 
     def tell(self, text: str, *values: object) -> None:
         """`text` is a format for the values; nothing is formatted unless somebody asks."""
-        self.lines.append(Line(self._clock.now_ms(), text, values))
+        self.lines.append(Line(self._clock.wall_ms(), text, values))
 
     # ---- writing ----
 

@@ -24,9 +24,6 @@ class VirtualClock:
         """Somebody sets the calendar, forwards or backwards; the monotonic clock goes on."""
         self._calendar_ms += by_ms
 
-    def now_ms(self) -> int:
-        return EPOCH_MS + self._loop.now_us // 1000
-
     def monotonic_ms(self) -> int:
         return self._loop.now_us // 1000
 

@@ -148,11 +148,11 @@ async def _quiet(clients: Clients, servers: Servers) -> list[str]:
     Returns what lacks when time is up; what is open has a rule of its own.
     """
     clock = clients.around.clock
-    deadline_ms = clock.now_ms() + clients.around.options.finish_ms
+    deadline_ms = clock.monotonic_ms() + clients.around.options.finish_ms
     while True:
         restless = _restless(clients, servers)
         is_quiet = not restless and not _open(servers)
-        if is_quiet or clock.now_ms() >= deadline_ms:
+        if is_quiet or clock.monotonic_ms() >= deadline_ms:
             return restless
         await asyncio.sleep(_LOOK_EVERY_S)
 
@@ -322,7 +322,7 @@ async def _judge_wire(
     around = clients.around
     level = "read_committed" if is_committed else "read_uncommitted"
     given: dict[TopicPartition, list[Read]] = {name: [] for name in truths}
-    deadline_ms = around.clock.now_ms() + around.options.finish_ms
+    deadline_ms = around.clock.monotonic_ms() + around.options.finish_ms
     async with Consumer(
         around.servers,
         seams=around.seams("verdict"),
@@ -331,7 +331,7 @@ async def _judge_wire(
         **around.common(),
     ) as consumer:
         consumer.assign(truths)
-        while around.clock.now_ms() < deadline_ms:
+        while around.clock.monotonic_ms() < deadline_ms:
             try:
                 for record in await consumer.poll(around.options.poll_ms):
                     name = TopicPartition(record.topic, record.partition)

@@ -57,7 +57,7 @@ def _answer(event: Event) -> None:
 
 def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
     """Of one job, no faster than it allows."""
-    began_ms, moved_bytes = clock.now_ms(), 0
+    began_ms, moved_bytes = clock.monotonic_ms(), 0
     try:
         # All paths are relative: a directory may be renamed while this is at it, when its topic is
         # deleted, and its name be given to another log.
@@ -68,7 +68,7 @@ def _events(job: Job, producers: Producers, clock: Clock) -> Iterator[Event]:
             if isinstance(event, Progress):
                 moved_bytes += event.size_bytes
                 due_ms = began_ms + moved_bytes * 1000 / job.bytes_per_second
-                wait_ms = max(0.0, due_ms - clock.now_ms())
+                wait_ms = max(0.0, due_ms - clock.monotonic_ms())
             _exit_with_input(wait_ms)
     except CorruptData as error:
         yield Failed(str(error), is_corrupt=True)

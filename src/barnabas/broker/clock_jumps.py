@@ -1,0 +1,75 @@
+"""Whether the wall clock can be trusted to say how old a record is (ST-6). Pure.
+
+What is removed by age is gone for good, and a calendar is set by others: by an operator, by NTP, by
+a virtual machine that wakes up. So wall time is compared with monotonic time at each look. Moving
+further than a minute between two looks is a jump: from then on nothing is to be removed by age,
+until the wall clock has gone on from there for as long as the new time has to last. A jump back
+before that makes it as if nothing had happened. Clocks that drift apart slowly never jump.
+
+There is nothing to compare the first look with: a clock that is wrong at the start is believed.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+JUMP_MS = 60_000
+"""How much further than the monotonic clock the wall clock may move between two looks."""
+LASTING_MS = 300_000
+"""How long the new time has to last, on the monotonic clock: the default interval of the retention
+check, so that NTP has the time to mend what a machine believes when it wakes up."""
+
+
+class Turn(Enum):
+    """What became of the wall clock."""
+
+    JUMPED = "jumped"
+    CORRECTED = "corrected"
+    LASTED = "lasted"
+
+
+class Finding(NamedTuple):
+    """Something to report."""
+
+    turn: Turn
+    by_ms: int
+    """How far the wall clock moved against the monotonic one since the last look; negative:
+    backwards."""
+
+
+class ClockJumps:
+    """The looks at one machine's two clocks, as far as they have to be remembered."""
+
+    __slots__ = ("_ahead_ms", "_jumped_at_ms", "_trusted_ahead_ms")
+
+    def __init__(self) -> None:
+        self._ahead_ms: int | None = None  # wall time minus monotonic time, at the last look
+        self._trusted_ahead_ms = 0  # the same before the first jump that has not lasted yet
+        self._jumped_at_ms: int | None = None  # when the last such jump was seen, monotonic
+
+    @property
+    def are_over(self) -> bool:
+        """Whether ages may be told by the wall clock, as it was at the last look."""
+        return self._jumped_at_ms is None
+
+    def look(self, now_ms: int, wall_ms: int) -> Finding | None:
+        """Compare the clocks, which were read together; what there is to report, if anything."""
+        ahead_ms = wall_ms - now_ms
+        by_ms = 0 if self._ahead_ms is None else ahead_ms - self._ahead_ms
+        self._ahead_ms = ahead_ms
+        if abs(by_ms) > JUMP_MS:
+            return self._jumped(now_ms, ahead_ms, by_ms)
+        if self._jumped_at_ms is not None and now_ms - self._jumped_at_ms >= LASTING_MS:
+            self._jumped_at_ms = None
+            return Finding(Turn.LASTED, by_ms)
+        return None
+
+    def _jumped(self, now_ms: int, ahead_ms: int, by_ms: int) -> Finding:
+        if self._jumped_at_ms is None:
+            self._trusted_ahead_ms = ahead_ms - by_ms
+        elif abs(ahead_ms - self._trusted_ahead_ms) <= JUMP_MS:
+            self._jumped_at_ms = None
+            return Finding(Turn.CORRECTED, by_ms)
+        self._jumped_at_ms = now_ms
+        return Finding(Turn.JUMPED, by_ms)

@@ -11,15 +11,17 @@ from collections.abc import Container, Mapping
 
 from barnabas.config import BrokerConfig, inert_warning, key_of
 from barnabas.config.dynamic_keys import refusal
+from barnabas.config.security_claims import broken_promise
 from barnabas.errors import BarnabasError, ConfigError, InvalidConfig, InvalidRequest
 
 _log = logging.getLogger(__name__)
 
 
-def check_change(name: str, is_for_all: bool) -> None:
+def check_change(name: str, text: str, is_for_all: bool) -> None:
     """Raises InvalidConfig for a name that there is not, InvalidRequest for one not to be changed.
 
-    Passwords cannot be kept: in the tree they would have to be encrypted (SE-6).
+    InvalidConfig also for what would be no secret in the tree, where passwords would have to be
+    encrypted, and for what promises a protection that there is not (SE-6).
     """
     try:
         key = key_of(name)
@@ -30,6 +32,9 @@ def check_change(name: str, is_for_all: bool) -> None:
         raise InvalidRequest(reason)
     if key.type == "password":
         raise InvalidConfig(f"{name} is a secret, which is not kept among dynamic configs")
+    broken = broken_promise(name, text)
+    if broken is not None:
+        raise InvalidConfig(broken)
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
@@ -37,7 +42,7 @@ def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:
     reasons = {}
     for name, text in stored.items():
         try:
-            check_change(name, is_for_all)
+            check_change(name, text, is_for_all)
             key_of(name).parse(text)
         except BarnabasError as error:
             reasons[name] = str(error)

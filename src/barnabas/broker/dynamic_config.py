@@ -160,8 +160,8 @@ class DynamicConfig:
 
         def decide(current: Mapping[str, str]) -> dict[str, str]:
             wanted = edit(current)
-            for name in changed(current, wanted):
-                check_change(name, is_for_all)
+            for name, text in changed(current, wanted).items():
+                check_change(name, text, is_for_all)
             useless = unusable(current, is_for_all)
             try:
                 self._check_together(in_question(current, wanted, useless), is_for_all)

@@ -17,6 +17,7 @@ from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
 
 _BACKLOG = 128
+_EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
 
 class Listener(NamedTuple):
@@ -58,11 +59,30 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
                 f"listeners: {listener.name} has no entry in listener.security.protocol.map"
             )
         if protocol != "PLAINTEXT":
-            raise ConfigError(f"listeners: {listener}: {protocol} is not served yet, use PLAINTEXT")
+            raise ConfigError(
+                f"listeners: {listener}: {protocol} is not served yet; make it PLAINTEXT, with a "
+                "network or a tunnel around it that keeps strangers out"
+            )
+    between = config.str("security.inter.broker.protocol")
+    if between != "PLAINTEXT":
+        raise ConfigError(
+            f"security.inter.broker.protocol={between} is not served yet; leave it out, and keep "
+            "strangers from the brokers' network"
+        )
     inner = config.str("inter.broker.listener.name").upper()
     if inner and inner not in {listener.name for listener in listeners}:
         raise ConfigError(f"inter.broker.listener.name: {inner} is not among the listeners")
     return listeners
+
+
+def exposures(listeners: list[Listener]) -> list[str]:
+    """One warning per listener that every address reaches: nobody is asked who they are (SE-6)."""
+    return [
+        f"listener {listener} is open on all addresses, without authentication: whoever reaches it "
+        "may do everything; bind it to one address, or keep strangers out by the network"
+        for listener in listeners
+        if listener.host in _EVERY_ADDRESS
+    ]
 
 
 def _security_protocols(config: BrokerConfig) -> dict[str, str]:
@@ -164,7 +184,7 @@ def advertised_endpoints(
             raise ConfigError(
                 f"advertised.listeners: {told}: clients cannot connect to {told.host}"
             )
-        if told.host in ("", "0.0.0.0", "::"):
+        if told.host in _EVERY_ADDRESS:
             automatic.append(listener.name)
             told = told._replace(host=socket.gethostname())
         port = told.port or listener.port

@@ -31,6 +31,7 @@ from barnabas.broker.listeners import (
     Listener,
     advertised_endpoints,
     configured_listeners,
+    exposures,
     socket_options,
 )
 from barnabas.broker.machine import Machine, this_machine
@@ -293,7 +294,7 @@ class Server:
         self._cleaning = Cleaning(self.config, self.clock, self._replicas, self._machine.files)
         self.node.config_listeners.append(self._cleaning.configure)
         self._cleaning.start()
-        for warning in self.config.warnings:
+        for warning in (*self.config.warnings, *exposures(self.listeners)):
             _log.warning("%s", warning)
 
     def _latest_epoch_of(self, name: TopicPartition) -> int:

@@ -25,7 +25,8 @@ class BrokerConfig:
 
     A changed setting comes before the properties, this broker's own before that of all brokers.
     `properties`, `per_broker` and `cluster_wide` are the texts as they were set. `warnings` lists,
-    one line each, properties that Kafka knows and that change nothing here.
+    one line each, properties that Kafka knows and that change nothing here; those among them that
+    promise protection are refused (SE-6).
     """
 
     __slots__ = (
@@ -52,7 +53,10 @@ class BrokerConfig:
         self._texts = {**self.properties, **cluster_wide, **per_broker}
         self._values: dict[str, ConfigValue] = {}
         for name, text in self._texts.items():
-            self._values[name] = key_of(name).parse(text)
+            key = key_of(name)
+            self._values[name] = key.parse(text)
+            if key.inert:
+                _refuse_broken_promise(name, text)
         self.warnings += [w for w in map(inert_warning, self.properties) if w is not None]
         self._check_together()
         self._log_defaults = LogConfig().with_overrides(self._topic_defaults())
@@ -182,6 +186,15 @@ class BrokerConfig:
             return ""
         assert isinstance(value, str), f"{name} is {value!r}"
         return value
+
+
+def _refuse_broken_promise(name: str, text: str) -> None:
+    """SE-6: never start, and serve everybody, where somebody meant to protect something."""
+    from barnabas.config.security_claims import broken_promise  # few starts set an inert key
+
+    reason = broken_promise(name, text)
+    if reason is not None:
+        raise ConfigError(reason)
 
 
 def _with_both_ids(properties: Mapping[str, str]) -> dict[str, str]:

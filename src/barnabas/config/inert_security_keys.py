@@ -1,6 +1,7 @@
 """Broker configs about security that Kafka 3.9 knows: TLS, SASL, authorization, tokens.
 
-None has effect yet: only PLAINTEXT listeners are served, and everybody may do everything.
+None has effect yet: only PLAINTEXT listeners are served, and everybody may do everything. Those
+that promise protection by themselves are refused (`security_claims.py`); the others get a warning.
 """
 
 from __future__ import annotations
@@ -95,6 +96,10 @@ _AUTHORIZATION = (
     ("allow.everyone.if.no.acl.found", "boolean", False, "",
      "Whether all may use what no access rule names."),
     ("authorizer.class.name", "string", "", "", "Java class that decides who may do what."),
+    ("super.users", "string", "", "", "Users who may do everything, as User:name;User:name."),
+)  # fmt: skip
+
+_TOKENS = (
     ("delegation.token.expiry.check.interval.ms", "long", 3600000, "[1,...]",
      "Time between two looks for expired tokens."),
     ("delegation.token.expiry.time.ms", "long", 86400000, "[1,...]",
@@ -102,6 +107,9 @@ _AUTHORIZATION = (
     ("delegation.token.master.key", "password", None, "", "Older name of the token secret."),
     ("delegation.token.max.lifetime.ms", "long", 604800000, "[1,...]", "Longest life of a token."),
     ("delegation.token.secret.key", "password", None, "", "Secret from which tokens are made."),
+)  # fmt: skip
+
+_PASSWORDS = (
     ("password.encoder.cipher.algorithm", "string", "AES/CBC/PKCS5Padding", "",
      "Cipher for passwords among dynamic configs."),
     ("password.encoder.iterations", "int", 4096, "[1024,...]", "Rounds of its key derivation."),
@@ -109,12 +117,13 @@ _AUTHORIZATION = (
     ("password.encoder.keyfactory.algorithm", "string", None, "", "Its key derivation."),
     ("password.encoder.old.secret", "password", None, "", "The secret before the last change."),
     ("password.encoder.secret", "password", None, "", "The secret that it starts from."),
-    ("super.users", "string", "", "", "Users who may do everything, as User:name;User:name."),
 )  # fmt: skip
 
 INERT_SECURITY_KEYS: dict[str, ConfigKey] = {
-    **table(_TLS, "TLS is not there yet"),
+    **table(_TLS, "no listener speaks TLS yet"),
     **table(_ZOOKEEPERS_TLS, "Python's ssl decides this, and its files are PEM"),
-    **table(_SASL, "SASL is not there yet"),
-    **table(_AUTHORIZATION, "authorization is not there yet"),
+    **table(_SASL, "no listener asks for a log-in (SASL) yet"),
+    **table(_AUTHORIZATION, "there is no authorizer yet"),
+    **table(_TOKENS, "there are no delegation tokens yet"),
+    **table(_PASSWORDS, "no passwords are kept among dynamic configs"),
 }

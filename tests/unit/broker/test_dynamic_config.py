@@ -184,6 +184,9 @@ def test_what_is_only_validated_or_refused_leaves_no_trace(tmp_path: Path) -> No
         (0, "max.connections.per.ip.overrides", "x", InvalidRequest, "overrides: 'x'"),
         (0, "message.max.byte", "5", InvalidConfig, "did you mean message.max.bytes"),
         (0, "sasl.jaas.config", "hush", InvalidConfig, "is a secret"),
+        (0, "ssl.client.auth", "required", InvalidConfig, "promises that clients show"),
+        (0, "listener.name.x.sasl.enabled.mechanisms", "PLAIN", InvalidConfig, "clients log in"),
+        (0, "principal.builder.class", "a.B", InvalidConfig, "users are told apart"),
         (0, "listener.name.plaintext.ssl.key.password", "hush", InvalidConfig, "is a secret"),
     ],
 )
@@ -383,13 +386,20 @@ def test_what_cannot_be_used_is_left_out_and_said(
     run(tmp_path, lambda _: asyncio.sleep(0))
     settings = {"message.max.bytes": "5", "num.partitions": "9", "no.such": "1"}
     bad = {"log.segment.bytes": "x", "listener.name.tls.ssl.key.password": "hush"}
+    bad["listener.name.tls.ssl.client.auth"] = "required"
     write_offline(
         tmp_path,
         ("/config/brokers/0", layout.encode_config({**settings, **bad})),
         ("/config/brokers/<default>", b"not json"),
     )
     run(tmp_path, scenario)
-    for name in ("num.partitions", "no.such", "log.segment.bytes", "ssl.key.password"):
+    for name in (
+        "num.partitions",
+        "no.such",
+        "log.segment.bytes",
+        "ssl.key.password",
+        "client.auth",
+    ):
         assert name in caplog.text
     assert "/config/brokers/<default>" in caplog.text
     assert "hush" not in caplog.text

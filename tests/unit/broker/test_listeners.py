@@ -12,6 +12,7 @@ from barnabas.broker.listeners import (
     advertised_endpoints,
     bind,
     configured_listeners,
+    exposures,
     parse_listeners,
     socket_options,
 )
@@ -31,6 +32,17 @@ def config(**properties: str) -> BrokerConfig:
 def test_the_default_is_kafkas() -> None:
     """ZK-2: PLAINTEXT://:9092"""
     assert configured_listeners(config()) == [Listener("PLAINTEXT", "", 9092)]
+
+
+def test_a_listener_open_to_all_is_named() -> None:
+    """SE-6: nobody is asked who they are, so whoever starts the broker has to know."""
+    text = "A://:9092,B://0.0.0.0:9093,C://[::]:9094,D://127.0.0.1:9095,E://[::1]:9096,F://h:9097"
+    warnings = exposures(parse_listeners("listeners", text))
+    assert [warning.split(" is open on all addresses")[0] for warning in warnings] == [
+        "listener A://:9092",
+        "listener B://0.0.0.0:9093",
+        "listener C://[::]:9094",
+    ]
 
 
 def test_several_listeners_and_ipv6() -> None:

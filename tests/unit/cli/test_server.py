@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -91,3 +92,16 @@ def test_a_broker_starts_without_the_libraries_of_the_other_commands() -> None:
         "sys.exit(bool({'click', 'rich', 'asyncio', 'barnabas.client'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_broker_that_could_not_keep_a_promise_does_not_start(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """SE-6: one line, exit 1, and nothing on disk."""
+    data = tmp_path / "data"
+    setting = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"
+    assert start(["--data-dir", str(data), "--override", setting]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "authorizer.class.name promises that access is controlled" in err
+    assert not data.exists()

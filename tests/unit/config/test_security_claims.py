@@ -1,0 +1,137 @@
+"""SE-6: what promises protection that is not there refuses to start, and names the way out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from barnabas.broker.listeners import configured_listeners
+from barnabas.config import BROKER_KEYS, BrokerConfig
+from barnabas.config.inert_security_keys import INERT_SECURITY_KEYS
+from barnabas.config.security_claims import CLAIMS
+from barnabas.errors import ConfigError
+
+SECURITY = re.compile(
+    r"ssl|sasl|secur|authoriz|principal|acl|token|policy\.class|callback|super\.users|password"
+    r"|credential|everyone|reauth|authentication"
+)
+
+HONOURED = """
+    barnabas.zookeeper.credentials listener.security.protocol.map security.inter.broker.protocol
+    zookeeper.set.acl zookeeper.ssl.client.enable zookeeper.ssl.endpoint.identification.algorithm
+    zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
+    zookeeper.ssl.truststore.location zookeeper.ssl.truststore.type
+"""
+"""Obeyed, or refused with a message of their own where they cannot be."""
+
+HARMLESS = """
+    allow.everyone.if.no.acl.found super.users
+    connection.failed.authentication.delay.ms connections.max.reauth.ms
+    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
+    delegation.token.max.lifetime.ms
+    password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+    password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
+    sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
+    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+    sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
+    sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+    sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.token.endpoint.url sasl.server.max.receive.size
+    ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.enabled.protocols
+    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
+    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key
+    ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules
+    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
+    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
+    ssl.truststore.type
+    zookeeper.ssl.truststore.password
+"""
+"""They refine TLS, log-ins, tokens or an authorizer, each of which is refused where it is asked."""
+
+
+def promise_of(name: str) -> str:
+    """A value by which the setting promises something."""
+    return {
+        "ssl.client.auth": "required",
+        "zookeeper.ssl.crl.enable": "true",
+        "zookeeper.ssl.ocsp.enable": "TRUE",
+        "zookeeper.ssl.enabled.protocols": "TLSv1.3",
+        "zookeeper.ssl.protocol": "TLSv1.3",
+    }.get(name, "com.example.Anything")
+
+
+def test_of_every_security_setting_it_is_decided_what_it_means() -> None:
+    """SE-6: honoured, harmless with a reason, or refused; a new one has to be decided."""
+    about_security = {
+        *INERT_SECURITY_KEYS,
+        *(name for name in BROKER_KEYS if SECURITY.search(name)),
+        "client.quota.callback.class",
+    }
+    honoured, harmless = set(HONOURED.split()), set(HARMLESS.split())
+    assert honoured | harmless | set(CLAIMS) == about_security
+    assert not (honoured & harmless or honoured & set(CLAIMS) or harmless & set(CLAIMS))
+
+
+@pytest.mark.parametrize("name", sorted(CLAIMS))
+def test_a_promise_that_is_not_kept_is_refused(name: str) -> None:
+    """SE-6: naming the setting and the way out, never its value."""
+    text = promise_of(name)
+    with pytest.raises(ConfigError, match=rf"^{re.escape(name)} promises .*: leave it out") as told:
+        BrokerConfig({"log.dirs": "/d", name: text})
+    assert "Anything" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", sorted(CLAIMS))
+def test_what_promises_nothing_is_a_warning(name: str) -> None:
+    """Unset in so many words, or with a value that Kafka has anyway."""
+    key = BROKER_KEYS[name]
+    for text in ({""} if key.type not in ("boolean",) and not key.valid else set()) | set(
+        CLAIMS[name].harmless
+    ):
+        assert len(BrokerConfig({"log.dirs": "/d", name: text}).warnings) == 1, text
+
+
+@pytest.mark.parametrize("name", HARMLESS.split())
+def test_what_only_refines_is_a_warning_with_its_reason(name: str) -> None:
+    """SE-6: no protection by itself; what it refines is refused."""
+    key = BROKER_KEYS[name]
+    text = str(key.text(key.default)) if key.default is not None else "1"
+    config = BrokerConfig({"log.dirs": "/d", name: text})
+    assert config.warnings == [f"{name} has no effect: {key.inert}"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "listener.name.in.ssl.client.auth",
+        "listener.name.in.sasl.enabled.mechanisms",
+        "listener.name.in.principal.builder.class",
+        "listener.name.in.sasl.jaas.config",
+        "listener.name.in.scram-sha-256.sasl.jaas.config",
+        "listener.name.in.plain.sasl.server.callback.handler.class",
+    ],
+)
+def test_a_promise_of_one_listener_is_one_too(name: str) -> None:
+    """SE-6"""
+    with pytest.raises(ConfigError, match=re.escape(name)):
+        BrokerConfig({"log.dirs": "/d", name: "required"})
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_secured_listener_is_refused(protocol: str) -> None:
+    """SE-6: by its own name, or by what the map makes of it; unused entries of the map are fine."""
+    by_name = {"listeners": f"{protocol}://:9093"}
+    by_map = {"listeners": "IN://:9093", "listener.security.protocol.map": f"IN:{protocol}"}
+    between = {"security.inter.broker.protocol": protocol}
+    for settings, name in ((by_name, "listeners"), (by_map, "listeners"), (between, "security.in")):
+        with pytest.raises(ConfigError, match=rf"^{name}.* {protocol} is not|={protocol} is not"):
+            configured_listeners(BrokerConfig({"log.dirs": "/d", **settings}))
+    unused = {"listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,X:{protocol}"}
+    assert configured_listeners(BrokerConfig({"log.dirs": "/d", **unused}))

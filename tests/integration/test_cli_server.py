@@ -48,6 +48,23 @@ def test_a_broker_is_stopped_in_order(tmp_path: Path, by: str) -> None:
         assert told.count("\n") == 1
 
 
+def test_a_properties_file_says_which_broker_as_it_says_where_its_log_is(tmp_path: Path) -> None:
+    """UX-5: `server stop server.properties`; one that means no running broker stops none."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    with broker_process(tmp_path / "a") as first, broker_process(tmp_path / "b") as second:
+        file = tmp_path / "server.properties"
+        file.write_text(f"log.dirs={tmp_path / 'none'}\n")
+        _, told = run("server", "stop", str(file), code=1)
+        assert f"no server to stop on {tmp_path / 'none'}" in told
+        file.write_text(f"broker.id=0\nlog.dirs={second.data_dir},/elsewhere\n")
+        output, _ = run("server", "stop", str(file))
+        assert second.process is not None
+        assert output == f"Stopped server {second.process.pid} ({second.data_dir}).\n"
+        assert second.process.wait(120) == 0
+        assert first.process is not None and first.process.poll() is None
+
+
 def test_what_a_killed_broker_left_stops_nobody(tmp_path: Path) -> None:
     """The number in a stale file may be another process's by now."""
     broker = BrokerProcess(tmp_path)

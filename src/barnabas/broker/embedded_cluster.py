@@ -16,6 +16,7 @@ from pathlib import Path
 from barnabas.broker.embedded_life import EmbeddedLife
 from barnabas.broker.server import Server
 from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.config.metrics_ports import metrics_port
 from barnabas.errors import ConfigError
 
 _METADATA = "metadata"
@@ -27,6 +28,7 @@ class Cluster(EmbeddedLife):
     `data_dir`: where each has a directory, beside that of the metadata; None makes a temporary one
     that goes with the cluster. `config`: Kafka's broker configs by their names, for all of them;
     `broker_config`: for some of them, by broker id, on top (`{1: {"broker.rack": "east"}}`).
+    Of `barnabas.metrics.port` in `config` broker 1 takes the port itself, the others the next ones.
 
     `start` raises ConfigError or OSError with one line that says what to do. A cluster that was
     stopped may be started again, on the same ports, and on the same data unless that was temporary.
@@ -114,6 +116,7 @@ class Cluster(EmbeddedLife):
             "transaction.state.log.replication.factor": str(min(3, size)),
             "transaction.state.log.min.isr": str(min(2, size)),
             **self._config,
+            **metrics_port(self._config, broker_id),
             **self._broker_config.get(broker_id, {}),
         }
 

@@ -8,8 +8,10 @@ the number of connections at once. The page is made when it is asked for, on the
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import re
+import socket
 from collections.abc import Callable
 from typing import cast
 
@@ -46,17 +48,22 @@ class MetricsListener:
         return port
 
     async def bind(self, host: str, port: int) -> None:
-        """Hold the address; nobody can connect yet. An empty host is every one. ConfigError."""
+        """Hold the address: who connects waits for `start`. An empty host is all. ConfigError.
+
+        It listens from here on: of two sockets that are only bound to one port each has it, until
+        one of them listens.
+        """
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(
-                lambda: _Connection(self), host, port, start_serving=False
-            )
+            sock = _listening(host, port)
         except OSError as error:
             raise ConfigError(
                 f"barnabas.metrics.port: {host or '*'}:{port} cannot be bound "
-                f"({error.strerror or error}); choose another port, or 0 for none"
+                f"({_reason(error)}); choose another port, or 0 for none"
             ) from None
+        self._server = await loop.create_server(
+            lambda: _Connection(self), sock=sock, start_serving=False
+        )
 
     async def start(self) -> None:
         """From now on it is answered."""
@@ -70,6 +77,23 @@ class MetricsListener:
             self._server.close()
         for transport in list(self.connections):
             transport.abort()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    if not host and socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:  # compiled in, and switched off on this machine
+                raise
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    return socket.create_server(cast(tuple[str, int], address), family=family)
+
+
+def _reason(error: OSError) -> str:
+    """`create_server` repeats the address behind the system's own words."""
+    return str(error.strerror or error).partition(" (while ")[0]
 
 
 class _Connection(asyncio.Protocol):

@@ -80,13 +80,14 @@ def start(count: int | None, directory: Path, port: int, overrides: tuple[str, .
 
     Each is a process of its own, which may be killed. The same directory is the same cluster, on
     the same ports. Partitions get three replicas and need two of them in sync, unless --override
-    says otherwise.
+    says otherwise. Of barnabas.metrics.port broker 1 takes the port itself, the others the next.
 
     \b
     Examples:
       barnabas cluster start
       barnabas cluster start --brokers 3 --dir ~/cluster
       barnabas cluster start --dir ~/cluster --override num.partitions=6
+      barnabas cluster start --override barnabas.metrics.port=9400
     """
     from barnabas.cli.local_cluster_run import run
 

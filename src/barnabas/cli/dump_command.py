@@ -63,13 +63,32 @@ class Wanted(NamedTuple):
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="FILE...")
-@click.option("--records", is_flag=True, help="Also keys, values and header names.")
+@click.option(
+    "--files",
+    multiple=True,
+    metavar="FILE[,FILE...]",
+    help="The files, as Kafka's tool is given them.",
+)
+@click.option(
+    "--records",
+    "--print-data-log",
+    "records",
+    is_flag=True,
+    help="Also keys, values and header names.",
+)
 @click.option("--raw", is_flag=True, help="Do not decode the records of internal topics.")
 @click.option("--deep-iteration", "deep", is_flag=True, help="Also each record's offset and sizes.")
 @click.option(
     "--verify", is_flag=True, help="Print what is wrong with the files, and nothing else."
 )
-def dump(paths: tuple[str, ...], records: bool, raw: bool, deep: bool, verify: bool) -> int:
+def dump(
+    paths: tuple[str, ...],
+    files: tuple[str, ...],
+    records: bool,
+    raw: bool,
+    deep: bool,
+    verify: bool,
+) -> int:
     """Print the files of a log directory, or check them.
 
     A FILE is a .log, .index, .timeindex, .txnindex or .snapshot, a checkpoint, meta.properties or
@@ -84,7 +103,9 @@ def dump(paths: tuple[str, ...], records: bool, raw: bool, deep: bool, verify: b
       barnabas dump --records /srv/log/__consumer_offsets-12
       barnabas dump --verify /srv/log/*/
       barnabas dump /srv/log/replication-offset-checkpoint
+      barnabas dump --files /srv/log/test-0/00000000000000000000.log --print-data-log
     """
+    paths += tuple(path for listed in files for path in listed.split(",") if path)
     if not paths:
         raise click.UsageError("name a file or a directory")
     if raw and not records:

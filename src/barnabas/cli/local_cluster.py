@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.cli.pid_file import PidFile, read_pid_file
+from barnabas.config.metrics_ports import METRICS_PORT, metrics_port
 from barnabas.errors import BarnabasError
 
 HOST = "127.0.0.1"
@@ -56,6 +57,11 @@ class Plan(NamedTuple):
     def address(self, broker_id: int) -> str:
         return f"{HOST}:{self.ports[broker_id]}"
 
+    def metrics_address(self, broker_id: int) -> str:
+        """Where a broker serves `GET /metrics`; nothing if it does not."""
+        port = metrics_port(self.overrides, broker_id).get(METRICS_PORT)
+        return f"{HOST}:{port}" if port is not None else ""
+
     def broker_directory(self, broker_id: int) -> Path:
         return self.directory / f"broker-{broker_id}"
 
@@ -64,6 +70,7 @@ class Plan(NamedTuple):
         return {
             **profile(len(self.ports)),
             **self.overrides,
+            **metrics_port(self.overrides, broker_id),
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address(broker_id)}",
             "zookeeper.connect": self.zookeeper_address,
@@ -162,7 +169,7 @@ def make_plan(
     before = read_plan(directory)
     if before is None:
         wanted = 3 if count is None else count
-        free = _free_ports(first_port, ())
+        free = _free_ports(first_port, _metrics_ports(overrides, wanted))
         ports = {broker_id: next(free) for broker_id in range(1, wanted + 1)}
         return Plan(directory, next(free), ports, overrides)
     had = len(before.ports)
@@ -172,9 +179,15 @@ def make_plan(
             f"the cluster in {directory} has {had} brokers, and their partitions would have no "
             f"home on {wanted}: take another --dir"
         )
-    free = _free_ports(first_port, [before.zookeeper_port, *before.ports.values()])
+    taken = [before.zookeeper_port, *before.ports.values(), *_metrics_ports(overrides, wanted)]
+    free = _free_ports(first_port, taken)
     added = {broker_id: next(free) for broker_id in range(had + 1, wanted + 1)}
     return before._replace(ports={**before.ports, **added}, overrides=overrides)
+
+
+def _metrics_ports(overrides: Mapping[str, str], count: int) -> list[int]:
+    settings = (metrics_port(overrides, broker_id) for broker_id in range(1, count + 1))
+    return [int(each[METRICS_PORT]) for each in settings if each]
 
 
 def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:

@@ -106,7 +106,11 @@ class _Run:
         run_client(self._settle())
         click.echo(f"{keeper.name} pid {keeper.process.pid} on {plan.zookeeper_address}")
         for broker_id, broker in brokers.items():
-            click.echo(f"{broker.name} pid {broker.process.pid} on {plan.address(broker_id)}")
+            metrics = plan.metrics_address(broker_id)
+            click.echo(
+                f"{broker.name} pid {broker.process.pid} on {plan.address(broker_id)}"
+                + (f", metrics on {metrics}" if metrics else "")
+            )
         click.echo(f"barnabas cluster ready on {plan.bootstrap_servers}")
         sys.stdout.flush()
 

@@ -10,7 +10,7 @@ from barnabas.cli.complaint import complain
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.server import HELP
 from barnabas.cli.server import start as start_broker
-from barnabas.cli.stop import CannotStop, Selection
+from barnabas.cli.stop import CannotStop, Selection, directory_of
 from barnabas.cli.stop import stop as stop_broker
 
 
@@ -39,6 +39,7 @@ def start(arguments: tuple[str, ...]) -> int:
 
 
 @server.command()
+@click.argument("properties_file", metavar="[server.properties]", required=False)
 @click.option(
     "--dir",
     "directory",
@@ -56,18 +57,28 @@ def start(arguments: tuple[str, ...]) -> int:
     metavar="MS",
     help="How long to wait until it is gone.",
 )
-def stop(directory: Path | None, port: int | None, pid: int | None, timeout_ms: int) -> int:
+def stop(
+    properties_file: str | None,
+    directory: Path | None,
+    port: int | None,
+    pid: int | None,
+    timeout_ms: int,
+) -> int:
     """Stop a broker of this machine in order, and wait until it is gone.
 
-    Without options it is the only one that runs; if there are several, say which.
+    Without options it is the only one that runs; if there are several, say which. A properties file
+    means the broker that has the first of its log.dirs, if the file is there.
 
     \b
     Examples:
       barnabas server stop
       barnabas server stop --dir ~/barnabas
       barnabas server stop --port 9192
+      barnabas server stop /etc/kafka/server.properties
     """
     try:
+        if properties_file is not None and not (directory or port or pid):
+            directory = directory_of(properties_file)
         stopped = stop_broker(Selection(directory, pid, port), timeout_ms)
     except CannotStop as error:
         complain("barnabas server stop", str(error))

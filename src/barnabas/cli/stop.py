@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from barnabas.cli.pid_file import process_began_ticks, read_pid_file
 from barnabas.cli.processes import ServerProcess, find_servers
+from barnabas.config import BROKER_KEYS, from_environment, load_properties
+from barnabas.errors import ConfigError
 
 _POLL_S = 0.05
 
@@ -36,6 +38,23 @@ class Selection(NamedTuple):
         if self.pid is not None:
             return f" with process id {self.pid}"
         return "" if self.port is None else f" on port {self.port}"
+
+
+def directory_of(properties_file: str) -> Path | None:
+    """The first log directory of a broker that has this file; None if there is no such file.
+
+    Kafka's script looks at no argument at all, so a file that is somewhere else is no mistake.
+    Raises CannotStop for one that cannot be read.
+    """
+    if not Path(properties_file).exists():
+        return None
+    try:
+        settings = load_properties(properties_file)
+    except ConfigError as error:
+        raise CannotStop(str(error)) from error
+    settings.update(from_environment(os.environ))
+    named = settings.get("log.dirs") or settings.get("log.dir") or BROKER_KEYS["log.dir"].default
+    return Path(str(named).split(",")[0].strip())
 
 
 def choose(selection: Selection, servers: list[ServerProcess]) -> ServerProcess:

@@ -8,7 +8,7 @@ import socket
 import time
 import urllib.request
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -287,8 +287,61 @@ def test_a_port_that_cannot_be_had_ends_the_start(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         broker = Broker(tmp_path / "data", config={"barnabas.metrics.port": str(port)})
-        with pytest.raises(ConfigError, match=rf"barnabas\.metrics\.port: 127\.0\.0\.1:{port} "):
+        with pytest.raises(ConfigError, match=rf"127\.0\.0\.1:{port} .*\(Address [a-z ]+\);"):
             broker.start()
     assert not (tmp_path / "data").exists()
     with pytest.raises(ConfigError, match=r"barnabas\.metrics\.port: '65536'"):
         Broker(config={"barnabas.metrics.port": "65536"}).start()
+
+
+def test_of_two_that_want_one_port_the_second_is_refused(play: Callable[..., None]) -> None:
+    """UX-4: though neither has begun to serve; a start that went on would end in a traceback."""
+
+    async def scene(listener: MetricsListener) -> None:
+        first, second = MetricsListener(lambda: PAGE), MetricsListener(lambda: PAGE)
+        port = free_port()
+        await first.bind("127.0.0.1", port)
+        try:
+            with pytest.raises(ConfigError, match=rf"metrics\.port: 127\.0\.0\.1:{port} cannot be"):
+                await second.bind("127.0.0.1", port)
+        finally:
+            first.close()
+
+    play(scene)
+
+
+@pytest.mark.parametrize("host", ["", "localhost", "127.0.0.1"])
+def test_it_is_reached_at_the_host_that_it_is_bound_to(
+    play: Callable[..., None], host: str
+) -> None:
+    """An empty host is every address, of both families."""
+
+    async def scene(listener: MetricsListener) -> None:
+        other = MetricsListener(lambda: PAGE)
+        await other.bind(host, 0)
+        await other.start()
+        try:
+            assert status(await said(other, b"GET /metrics HTTP/1.1\r\n\r\n")) == 200
+        finally:
+            other.close()
+
+    play(scene)
+
+
+def test_each_broker_of_a_cluster_serves_its_own() -> None:
+    """RE-14: broker 1 on the port that is given, the others on the next ones."""
+    first = first_of_free_ports(3)
+    with Cluster(brokers=3, config={"barnabas.metrics.port": str(first)}):
+        for port in range(first, first + 3):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                assert b"kafka_server_replicamanager_partitioncount" in answer.read()
+
+
+def first_of_free_ports(count: int) -> int:
+    """The first of several free ports in a row."""
+    while True:
+        first = free_port()
+        with ExitStack() as stack, suppress(OSError, OverflowError):
+            for port in range(first, first + count):
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first

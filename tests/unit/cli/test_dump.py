@@ -302,3 +302,19 @@ def test_leader_epochs_rise(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     path.write_text("0\n2\n4 22\n4 30\n")
     (finding,) = verified(capfd, path)
     assert finding.endswith("epoch 4 at offset 30 does not rise above epoch 4 at 22")
+
+
+def test_the_flags_of_kafkas_tool_are_taken(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """UX-5: `DumpLogSegments --files F[,F] --print-data-log` = `dump F [F] --records`."""
+    first, second = write(tmp_path, batch(0)), write(tmp_path, batch(5), name=f"{5:020d}")
+    assert main(["dump", "--records", str(first), str(second)]) == 0
+    expected = capfd.readouterr().out
+    assert "payload: v" in expected
+    for words in (
+        ["--files", f"{first},{second}"],
+        ["--files", str(first), "--files", str(second)],
+    ):
+        assert main(["dump", *words, "--print-data-log"]) == 0
+        assert capfd.readouterr().out == expected

@@ -65,6 +65,20 @@ def test_each_broker_gets_configs_of_its_own_and_the_common_ones(tmp_path: Path)
     assert plan.bootstrap_servers == ",".join(plan.address(id_) for id_ in (1, 2, 3))
 
 
+def test_each_broker_has_a_port_for_its_metrics(tmp_path: Path) -> None:
+    """RE-14: the one that is given and the next ones, which nothing else of the cluster takes."""
+    first = free_port()
+    plan = make_plan(tmp_path, 3, {"barnabas.metrics.port": str(first + 1)}, first)
+    metrics = [plan.configs(broker_id)["barnabas.metrics.port"] for broker_id in (1, 2, 3)]
+    assert metrics == [str(first + 1), str(first + 2), str(first + 3)]
+    assert plan.metrics_address(3) == f"{HOST}:{first + 3}"
+    assert not {*plan.ports.values(), plan.zookeeper_port} & set(map(int, metrics))
+    for off in ({}, {"barnabas.metrics.port": "0"}):
+        plan = plan._replace(overrides=off)
+        assert plan.metrics_address(2) == ""
+        assert plan.configs(2).get("barnabas.metrics.port", "0") == "0"
+
+
 @pytest.mark.parametrize(
     ("brokers", "replicas", "min_isr"),
     [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")],

@@ -18,7 +18,7 @@ from barnabas.cli.pid_file import (
     release,
 )
 from barnabas.cli.processes import ServerProcess, find_servers, is_server_command
-from barnabas.cli.stop import CannotStop, Selection, choose, stop
+from barnabas.cli.stop import CannotStop, Selection, choose, directory_of, stop
 
 SLEEPER = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
 STUBBORN = [
@@ -158,3 +158,25 @@ def test_what_is_no_pid_file_is_none(tmp_path: Path, content: bytes) -> None:
 def test_a_directory_that_cannot_be_written_is_the_brokers_to_complain_of(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert not claim(tmp_path / "file", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "directory"),
+    [
+        ("log.dirs=/a , /b", "/a"),
+        ("log.dir=/c", "/c"),
+        ("log.dirs=/a\nlog.dir=/c", "/a"),
+        ("broker.id=1", "/tmp/kafka-logs"),
+    ],
+)
+def test_a_properties_file_names_the_directory(tmp_path: Path, text: str, directory: str) -> None:
+    """UX-5: kafka-server-stop.sh takes a file, too, and does not look at it."""
+    file = tmp_path / "server.properties"
+    file.write_text(text)
+    assert directory_of(str(file)) == Path(directory)
+
+
+def test_a_properties_file_that_is_not_there_names_none(tmp_path: Path) -> None:
+    assert directory_of(str(tmp_path / "server.properties")) is None
+    with pytest.raises(CannotStop, match="directory"):
+        directory_of(str(tmp_path))

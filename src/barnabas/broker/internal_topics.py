@@ -11,13 +11,24 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.controller.topics import NewTopic
-from barnabas.errors import CoordinatorNotAvailable, KafkaError, TopicAlreadyExists
+from barnabas.errors import (
+    CoordinatorNotAvailable,
+    InvalidReplicationFactor,
+    KafkaError,
+    TopicAlreadyExists,
+)
 
 if TYPE_CHECKING:
     from barnabas.broker.controller_runner import ControllerRunner
     from barnabas.config import BrokerConfig
 
 _log = logging.getLogger(__name__)
+
+REPLICATION_FACTORS = {
+    GROUP_TOPIC: "offsets.topic.replication.factor",
+    TRANSACTION_TOPIC: "transaction.state.log.replication.factor",
+}
+"""The setting that says how many replicas each of them has."""
 
 
 class InternalTopics:
@@ -46,14 +57,28 @@ class InternalTopics:
         except KafkaError as error:
             outcome = error
         if isinstance(outcome, TopicAlreadyExists):
+            self._refused.pop(name, None)
             return
         if isinstance(outcome, KafkaError):
-            text = f"{name} cannot be created: {outcome}"
+            text = f"{name} cannot be created: {_reason(name, config, outcome)}"
             if self._refused.get(name) != text:
                 self._refused[name] = text
                 _log.error("%s", text)
             raise CoordinatorNotAvailable(text) from outcome
+        self._refused.pop(name, None)
         _log.info("created %s with %d partitions", name, topic.partitions)
+
+
+def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
+    """Too many replicas are a matter of one setting, whose default is for three brokers."""
+    if not isinstance(outcome, InvalidReplicationFactor):
+        return str(outcome)
+    key = REPLICATION_FACTORS[name]
+    origin = "" if config.is_set(key) else ", its default"
+    return (
+        f"{key} is {config.int(key)}{origin}: {outcome}; start more brokers, or set {key} to as "
+        "many as there will be, and start this one again"
+    )
 
 
 def offsets_topic(config: BrokerConfig) -> NewTopic:
@@ -61,7 +86,7 @@ def offsets_topic(config: BrokerConfig) -> NewTopic:
     return NewTopic(
         GROUP_TOPIC,
         config.int("offsets.topic.num.partitions"),
-        _for_one_node(config, "offsets.topic.replication.factor"),
+        _for_one_node(config, REPLICATION_FACTORS[GROUP_TOPIC]),
         configs={
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -75,7 +100,7 @@ def transactions_topic(config: BrokerConfig) -> NewTopic:
     return NewTopic(
         TRANSACTION_TOPIC,
         config.int("transaction.state.log.num.partitions"),
-        _for_one_node(config, "transaction.state.log.replication.factor"),
+        _for_one_node(config, REPLICATION_FACTORS[TRANSACTION_TOPIC]),
         configs={
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",

@@ -7,8 +7,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import click
 
+from barnabas.cli.complaint import complain
+from barnabas.cli.group_missing import why_no_group
 from barnabas.cli.layout import BadFormat, Layout, json_layout, template_layout, value_layout
-from barnabas.cli.main import EXIT_OK
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import (
     as_json,
     bootstrap_server,
@@ -97,7 +99,8 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
 
     Without --from-beginning or --offset only what comes from now on. Without --group all
     partitions are read and nothing is committed; with it the group's members share them, and each
-    goes on behind what was committed. What was not printed is not committed.
+    goes on behind what was committed. What was not printed is not committed. One that has never
+    been a member of its group says why, and ends with 1.
 
     \b
     Examples:
@@ -127,13 +130,21 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     except (BadFormat, ConfigError) as error:
         raise click.UsageError(str(error)) from error
     printer = Printer(sys.stdout.buffer, layout)
-    limits = Limits(max_messages, timeout_ms)
+    reason = ""
     try:
-        run_client(_print_all(consumer, start, limits, printer))
+        run_client(_print_all(consumer, start, Limits(max_messages, timeout_ms), printer))
     except KeyboardInterrupt:
         printer.flush()
+        reason = "it was ended before"
     click.echo(f"Processed a total of {printer.count} messages", err=True)
-    return EXIT_OK
+    if max_messages == 0 or group is None or consumer.group_metadata().generation >= 0:
+        return EXIT_OK
+    return _never_was_a_member(group, reason or run_client(why_no_group(servers)))
+
+
+def _never_was_a_member(group: str, reason: str) -> int:
+    complain("barnabas consume", f"this was never a member of group {group!r}: {reason}")
+    return EXIT_FAILURE
 
 
 class Printer:

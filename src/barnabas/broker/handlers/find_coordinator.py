@@ -86,8 +86,8 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
             if broker is not None:
                 host, port = context.address_of(broker)
                 return Coordinator(key=key, node_id=leader, host=host, port=port, error_message="")
-            missing = f"{topic.name}-{number} has no leader"
-        error = CoordinatorNotAvailable(f"{missing or 'no coordinator is known yet'}; ask again")
+            missing = f"{topic.name}-{number} has no leader; ask again"
+        error = CoordinatorNotAvailable(missing or "no coordinator is known yet; ask again")
     return Coordinator(
         key=key, node_id=-1, port=-1, error_code=error.code, error_message=str(error)
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas import Broker
+from barnabas import Broker, Cluster
+from barnabas.config import BrokerConfig
 from barnabas.errors import CoordinatorNotAvailable, InvalidRequest
 from barnabas.protocol.api import DESCRIBE_CONFIGS, FIND_COORDINATOR, METADATA
 from barnabas.protocol.messages.describe_configs import (
@@ -86,5 +87,29 @@ def test_what_cannot_be_made_is_no_coordinator_and_says_why_tp_8(
             answer = client.call(FIND_COORDINATOR, 2, FindCoordinatorRequest(key="group"))
             assert answer.error_code == CoordinatorNotAvailable.code
             assert answer.node_id == -1
-            assert "__consumer_offsets cannot be created: replication" in answer.error_message
+            assert answer.error_message.startswith(
+                "__consumer_offsets cannot be created: offsets.topic.replication.factor is 3: "
+            )
+            assert "only 1 brokers are live; start more" in answer.error_message
     assert caplog.text.count("__consumer_offsets cannot be created") == 1
+
+
+def test_kafkas_default_for_three_brokers_is_named_where_fewer_live_tp_8(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A broker of a cluster whose file says nothing of it: the setting, and that nobody set it."""
+    with Cluster(brokers=1) as cluster:
+        config = cluster.server(1).config
+        unset = {"log.dirs": "d", "zookeeper.connect": "zk:2181"}
+        cluster.server(1).node.config = BrokerConfig(unset)
+        with RawClient(cluster.bootstrap_servers) as client:
+            for key_type, setting in (
+                (0, "offsets.topic.replication.factor"),
+                (1, "transaction.state.log.replication.factor"),
+            ):
+                request = FindCoordinatorRequest(key="k", key_type=key_type)
+                answer = client.call(FIND_COORDINATOR, 2, request)
+                assert answer.error_code == CoordinatorNotAvailable.code
+                assert f"{setting} is 3, its default: " in answer.error_message
+                assert answer.error_message in caplog.text
+        cluster.server(1).node.config = config

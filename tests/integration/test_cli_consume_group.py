@@ -1,0 +1,54 @@
+"""UX-4: `barnabas consume --group` says what keeps it from its group, and does not end with 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas import Broker
+from barnabas.cli.main import main
+from barnabas.client.admin import NewTopic
+from barnabas.client.sync import SyncAdmin
+
+GROUP = ["--group", "g", "--from-beginning"]
+
+
+@pytest.fixture
+def servers() -> Iterator[str]:
+    """Of a broker that has Kafka's default number of replicas, and no others beside it."""
+    with Broker(config={"offsets.topic.replication.factor": "3"}) as broker:
+        with SyncAdmin(broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("test")])
+        yield broker.bootstrap_servers
+
+
+def consume(servers: str, *options: str) -> int:
+    return main(["consume", "test", *options, "--bootstrap-server", servers])
+
+
+def test_a_group_that_cannot_be_kept_is_explained(
+    servers: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The setting, how many brokers live, what to do; without a group nothing is amiss."""
+    assert consume(servers, *GROUP, "--timeout-ms", "300") == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    last = err.splitlines()[-1]
+    assert last.startswith("barnabas consume: this was never a member of group 'g': ")
+    assert "offsets.topic.replication.factor is 3 on broker 0" in last
+    assert "the brokers that live are 1; start more of them, or set it" in last
+    assert consume(servers, "--timeout-ms", "300") == 0
+
+
+def test_a_group_that_takes_its_time_is_not_misjudged(capfd: pytest.CaptureFixture[str]) -> None:
+    """As long as `group.initial.rebalance.delay.ms`; once it was a member, silence is no error."""
+    with Broker(config={"group.initial.rebalance.delay.ms": "60000"}) as broker:
+        with SyncAdmin(broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("test")])
+        assert consume(broker.bootstrap_servers, *GROUP, "--timeout-ms", "300") == 1
+        assert "the group took longer than that" in capfd.readouterr().err
+    with Broker(config={"group.initial.rebalance.delay.ms": "0"}) as broker:
+        with SyncAdmin(broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("test")])
+        assert consume(broker.bootstrap_servers, *GROUP, "--timeout-ms", "3000") == 0

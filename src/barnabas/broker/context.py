@@ -58,6 +58,7 @@ class Node:
         "controller",
         "coordinators",
         "dynamic_config",
+        "ends_with_all",
         "fetch_sessions",
         "gone_topics",
         "has_peers",
@@ -94,6 +95,8 @@ class Node:
         self.verifier: Verifier | None = None
         self.has_peers = False
         """Whether other brokers share the metadata: only then may one of them give orders here."""
+        self.ends_with_all = False
+        """Whether all brokers are being stopped: that others are gone is no trouble then."""
         self.registered = asyncio.Event()
         self.broker_epoch = -1
         """Of this broker's registration (the znode's czxid); another one with each session."""

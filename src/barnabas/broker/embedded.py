@@ -3,8 +3,8 @@
     with barnabas.Broker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
 
-A thread of its own runs a loop of its own; several brokers may live side by side. Nothing at
-module level is shared and no signal handler is set.
+`async with` does it, too. A thread of its own runs a loop of its own; several brokers may live side
+by side. Nothing at module level is shared and no signal handler is set.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.broker.embedded_life import EmbeddedLife
+from barnabas.broker.embedded_life import DEFAULTS, EmbeddedLife, Setting, texts
 from barnabas.broker.server import Server
 from barnabas.errors import ConfigError
 
@@ -23,20 +23,21 @@ class Broker(EmbeddedLife):
 
     `data_dir`: where the log lives; None makes a temporary directory that goes with the broker,
     unless `config` has `log.dirs`.
-    `port`: 0 takes a free one. `config`: Kafka's broker configs, by their names.
+    `port`: 0 takes a free one. `config`: Kafka's broker configs, by their names, as texts, numbers
+    or booleans. Unless it says otherwise `group.initial.rebalance.delay.ms` is 0.
 
     `start` raises ConfigError or OSError with one line that says what to do. A broker that was
-    stopped may be started again, on the same directory unless that was temporary. One that cannot
-    go on stops by itself, and `stop` raises OSError that says why.
+    stopped may be started again, on the same port, and on the same directory unless that was
+    temporary. One that cannot go on stops by itself, and `stop` raises OSError that says why.
     """
 
     def __init__(
         self,
         data_dir: str | Path | None = None,
         port: int = 0,
-        config: Mapping[str, str] | None = None,
+        config: Mapping[str, Setting] | None = None,
     ) -> None:
-        self._config = dict(config or {})
+        self._config = texts(config)
         log_dirs = self._config.get("log.dirs", "")
         if data_dir is not None and log_dirs:
             raise ConfigError(f"data_dir={data_dir} and log.dirs={log_dirs}: give one of the two")
@@ -65,6 +66,7 @@ class Broker(EmbeddedLife):
             "broker.id": "0",
             "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
             "log.dirs": str(self.data_dir),
+            **DEFAULTS,
             **self._config,
         }
         server = Server(self._config_of(properties))
@@ -73,6 +75,7 @@ class Broker(EmbeddedLife):
         stopping = self._stopping = asyncio.Event()
         server.failure.add_done_callback(lambda _: stopping.set())
         self._server = server
+        self._port = server.port
         self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
 
     async def _stop(self) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.broker.embedded_life import EmbeddedLife
+from barnabas.broker.embedded_life import DEFAULTS, EmbeddedLife, Setting, texts
 from barnabas.broker.server import Server
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.config.metrics_ports import metrics_port
@@ -26,7 +26,8 @@ class Cluster(EmbeddedLife):
     """`brokers` brokers with the ids 1, 2, ... on free ports of 127.0.0.1.
 
     `data_dir`: where each has a directory, beside that of the metadata; None makes a temporary one
-    that goes with the cluster. `config`: Kafka's broker configs by their names, for all of them;
+    that goes with the cluster. `config`: Kafka's broker configs by their names, for all of them, as
+    texts, numbers or booleans (`group.initial.rebalance.delay.ms` is 0 unless it says otherwise);
     `broker_config`: for some of them, by broker id, on top (`{1: {"broker.rack": "east"}}`).
     Of `barnabas.metrics.port` in `config` broker 1 takes the port itself, the others the next ones.
 
@@ -38,14 +39,16 @@ class Cluster(EmbeddedLife):
         self,
         brokers: int = 3,
         data_dir: str | Path | None = None,
-        config: Mapping[str, str] | None = None,
-        broker_config: Mapping[int, Mapping[str, str]] | None = None,
+        config: Mapping[str, Setting] | None = None,
+        broker_config: Mapping[int, Mapping[str, Setting]] | None = None,
     ) -> None:
         if brokers < 1:
             raise ConfigError(f"brokers={brokers}: at least one is needed")
         self.broker_ids = range(1, brokers + 1)
-        self._config = dict(config or {})
-        self._broker_config = dict(broker_config or {})
+        self._config = texts(config)
+        self._broker_config = {
+            broker_id: texts(own) for broker_id, own in (broker_config or {}).items()
+        }
         strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
         if strangers:
             raise ConfigError(
@@ -115,12 +118,15 @@ class Cluster(EmbeddedLife):
             "offsets.topic.replication.factor": str(min(3, size)),
             "transaction.state.log.replication.factor": str(min(3, size)),
             "transaction.state.log.min.isr": str(min(2, size)),
+            **DEFAULTS,
             **self._config,
             **metrics_port(self._config, broker_id),
             **self._broker_config.get(broker_id, {}),
         }
 
     async def _stop(self) -> None:
+        for each in self._servers.values():
+            await each.ends_with_all()
         for broker_id in reversed(self.broker_ids):
             server = self._servers.pop(broker_id, None)
             if server is not None:

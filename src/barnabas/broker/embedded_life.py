@@ -7,19 +7,42 @@ and at no other time, however either of them ends.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
 
 _PATIENCE_S = 60.0
+
+
+Setting = str | int | float | bool | os.PathLike[str]
+"""A broker config's value as a program writes it."""
+
+DEFAULTS: Final = {"group.initial.rebalance.delay.ms": "0"}
+"""Where these differ from Kafka's: nobody in a test waits for a group's other members."""
+
+
+def texts(config: Mapping[str, Setting] | None) -> dict[str, str]:
+    """Configs as a properties file has them; ConfigError for a value that no file could have."""
+    return {name: _text(name, value) for name, value in (config or {}).items()}
+
+
+def _text(name: str, value: Setting) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise ConfigError(f"{name}: {value!r} is neither a text nor a number, a path, True or False")
 
 
 class EmbeddedLife(ABC):
@@ -33,13 +56,9 @@ class EmbeddedLife(ABC):
 
     def start(self) -> Self:
         """Return when it serves."""
-        if self._thread is not None:
-            raise ConfigError(f"this {self._noun} has been started already")
-        if self._given_dir is None:
-            self._temporary_dir = Path(tempfile.mkdtemp(prefix="barnabas-"))
-        self._thread = LoopThread(f"barnabas-{self._noun}")
+        thread = self._begin()
         try:
-            self._thread.run(self._in_time(self._start(), "start"))
+            thread.run(self._in_time(self._start(), "start"))
         except BaseException:
             self.stop()
             raise
@@ -52,11 +71,23 @@ class EmbeddedLife(ABC):
         try:
             self._thread.run(self._in_time(self._stop(), "stop"))
         finally:
-            self._thread.stop()
-            self._thread = None
-            if self._temporary_dir is not None:
-                shutil.rmtree(self._temporary_dir, ignore_errors=True)
-                self._temporary_dir = None
+            self._end()
+
+    def _begin(self) -> LoopThread:
+        if self._thread is not None:
+            raise ConfigError(f"this {self._noun} has been started already")
+        if self._given_dir is None:
+            self._temporary_dir = Path(tempfile.mkdtemp(prefix="barnabas-"))
+        self._thread = LoopThread(f"barnabas-{self._noun}")
+        return self._thread
+
+    def _end(self) -> None:
+        assert self._thread is not None
+        self._thread.stop()
+        self._thread = None
+        if self._temporary_dir is not None:
+            shutil.rmtree(self._temporary_dir, ignore_errors=True)
+            self._temporary_dir = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -68,6 +99,34 @@ class EmbeddedLife(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    async def __aenter__(self) -> Self:
+        """As `with`, while the caller's own loop goes on."""
+        thread = self._begin()
+        try:
+            await asyncio.wrap_future(thread.submit(self._in_time(self._start(), "start")))
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._thread is None:
+            return
+        stopped = asyncio.wrap_future(self._thread.submit(self._in_time(self._stop(), "stop")))
+        try:
+            await asyncio.shield(stopped)
+        except asyncio.CancelledError:
+            # Whoever is cancelled here must not leave half a broker behind.
+            await asyncio.gather(stopped, return_exceptions=True)
+            raise
+        finally:
+            self._end()
 
     @property
     def data_dir(self) -> Path:

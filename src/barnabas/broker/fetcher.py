@@ -151,7 +151,8 @@ class Fetcher:
 
     def _lost(self, error: BarnabasError) -> None:
         """Say so once, and not with every attempt."""
-        level = logging.DEBUG if self._is_lost else logging.WARNING
+        is_news = not (self._is_lost or self._node.ends_with_all)
+        level = logging.WARNING if is_news else logging.DEBUG
         self._is_lost = True
         count = len(self._followed)
         _log.log(

@@ -316,6 +316,12 @@ class Server:
             return
         self._tell(self._controller.replicas_offline(names))
 
+    async def ends_with_all(self) -> None:
+        """Prepare a stop of all brokers: that they go, one by one, moves and troubles nobody."""
+        self.node.ends_with_all = True
+        assert self._controller is not None
+        await self._controller.stop()
+
     async def stop(self, *, gives_away: bool = True) -> None:
         """A clean stop: the next start needs no recovery. Safe after a start that failed.
 

@@ -106,7 +106,7 @@ class Node:
         self.controller = controller
         self.image = image  # replaced, never changed, by each UpdateMetadata
         self.producer_ids = producer_ids
-        self.preparer = Preparer()
+        self.preparer = Preparer(walks_all=config.bool("barnabas.verify.all.records"))
         self.throttles = Throttles(config)
         self.config_listeners.append(self.throttles.configure)
         self.coordinators = Coordinators(self)
@@ -164,6 +164,7 @@ class Context:
         "local_host",
         "node",
         "principal",
+        "verified_topics",
         "version",
     )
 
@@ -175,6 +176,8 @@ class Context:
         self.principal = principal
         self.client_address = client_address
         self.local_host = ""
+        self.verified_topics: set[str] = set()
+        """To which this connection has sent a compressed batch that was walked whole."""
         self.api: Api
         self.version = -1
         self.client_id: str | None = None
@@ -183,6 +186,7 @@ class Context:
         """This connection's context, for one request on it."""
         context = Context(self.node, self.listener, self.principal, self.client_address)
         context.local_host = self.local_host
+        context.verified_topics = self.verified_topics
         context.api = api
         context.version = version
         context.client_id = client_id

@@ -24,20 +24,22 @@ Preparation = Callable[[], Coroutine[Any, Any, memoryview]]
 class Preparer:
     """A broker has one."""
 
-    __slots__ = ("_large",)
+    __slots__ = ("_large", "walks_all")
 
-    def __init__(self) -> None:
+    def __init__(self, *, walks_all: bool = False) -> None:
+        self.walks_all = walks_all
+        """Whether every record of every batch is walked (`barnabas.verify.all.records`)."""
         self._large = asyncio.Lock()
 
     def prepared(
-        self, records: memoryview, limits: Limits, now_ms: int
+        self, records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False
     ) -> memoryview | Preparation:
         """The batch to append, or whom to ask for it; raises what the producer is to be told.
 
         `records` must stay valid until then, and is written to. Who is asked raises alike; nobody
         has to ask, since connections end at any time.
         """
-        steps = prepare(records, limits, now_ms)
+        steps = prepare(records, limits, now_ms, is_doubted=is_doubted)
         try:
             step = next(steps)
         except StopIteration as end:

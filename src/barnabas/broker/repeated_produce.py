@@ -20,7 +20,7 @@ from struct import Struct, error
 from typing import TYPE_CHECKING
 
 from barnabas.broker.channel import Separate, Staged
-from barnabas.broker.handlers.produce import ACKS_ALL, append, failed, settled
+from barnabas.broker.handlers.produce import ACKS_ALL, append, failed, in_doubt, settled
 from barnabas.errors import CorruptData, KafkaError
 from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.frame import decode_response, encode_request, encode_response
@@ -117,6 +117,7 @@ class RepeatedProduce:
 
     __slots__ = (
         "_behind_name",
+        "_clock",
         "_context",
         "_heads",
         "_is_flexible",
@@ -128,6 +129,7 @@ class RepeatedProduce:
     def __init__(self, context: Context) -> None:
         version = context.version
         self._context = context
+        self._clock = context.node.clock
         self._start = PRODUCE.key << 16 | version
         self._is_flexible = version >= PRODUCE.flexible_from
         client_id_bytes = len((context.client_id or "").encode())
@@ -202,7 +204,10 @@ class RepeatedProduce:
                     return False
         except (error, IndexError, CorruptData):
             return False
-        self._append(channel, head, correlation_id, index, frame[position:end])
+        batch = frame[position:end]
+        if in_doubt(self._context, head.topic, batch, self._clock.wall_ms()):
+            return False
+        self._append(channel, head, correlation_id, index, batch)
         return True
 
     def _append(

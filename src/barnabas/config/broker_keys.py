@@ -41,6 +41,8 @@ _NODE = (
      "Least important messages that the broker logs; TRACE is as DEBUG. Barnabas's own."),
     ("barnabas.metrics.port", "int", 0, "[0,...,65535]",
      "Port of GET /metrics for Prometheus, at the first listener's host; 0: none. Barnabas's own."),
+    ("barnabas.verify.all.records", "boolean", False, "",
+     "Whether every record of what is produced is walked before it is appended. Barnabas's own."),
 )  # fmt: skip
 
 _EFFECTIVE: Mapping[str, ConfigKey] = {

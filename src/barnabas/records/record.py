@@ -196,19 +196,18 @@ def records_of(
             yield Record(*message, (), kind)
         return
     body = memoryview(batches)[position + HEADER_BYTES : position + header.size_bytes]
-    if header.codec == NONE:
-        plain = bytes(body)
-    else:
-        plain = decompress(header.codec, body, limit_bytes)
-    if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(plain):
-        raise CorruptData(
-            f"the batch at offset {header.base_offset} claims {header.record_count} records "
-            f"in {len(plain)} bytes"
-        )
     try:
+        if header.codec == NONE:
+            plain = bytes(body)
+        else:
+            plain = decompress(header.codec, body, limit_bytes)
+        if not 0 <= header.record_count * _MIN_RECORD_BYTES <= len(plain):
+            raise CorruptData(f"{header.record_count} records in {len(plain)} bytes")
         yield from _walk(header, plain)
     except IndexError as cause:
-        raise CorruptData(f"a record of the batch at {header.base_offset} is cut") from cause
+        raise CorruptData(f"a record of the batch at offset {header.base_offset} is cut") from cause
+    except CorruptData as cause:
+        raise CorruptData(f"the batch at offset {header.base_offset}: {cause}") from cause
 
 
 def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
@@ -260,7 +259,7 @@ def _walk(header: BatchHeader, data: bytes) -> Iterator[Record]:
             timestamp = header.max_timestamp
         yield _new_record(Record, (offset, timestamp, key, value, headers, kind))
     if at != total:
-        raise CorruptData(f"the batch at offset {base_offset} has bytes behind its records")
+        raise CorruptData(f"{total - at} bytes behind its records")
 
 
 def _headers(data: bytes, at: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:

@@ -66,7 +66,10 @@ class Walk:
 
     def __init__(self, header: BatchHeader, plain: bytes, rules: Rules) -> None:
         if header.record_count * _MIN_RECORD_BYTES > len(plain):
-            raise CorruptData(f"{header.record_count} records in {len(plain)} bytes")
+            raise CorruptData(
+                "Incorrect declared batch size, premature EOF reached: "
+                f"{header.record_count} records in {len(plain)} bytes"
+            )
         self._header = header
         self._plain = plain
         self._rules = rules
@@ -82,11 +85,17 @@ class Walk:
         try:
             self._walk_to(end)
         except IndexError as cause:
-            raise CorruptData(f"a record behind the first {self._index} is cut") from cause
+            raise CorruptData(
+                f"Incorrect declared batch size, premature EOF reached: "
+                f"a record behind the first {self._index} is cut"
+            ) from cause
         if end < self._header.record_count:
             return True
         if self._at != len(self._plain):
-            raise CorruptData(f"{len(self._plain) - self._at} bytes behind the last record")
+            raise CorruptData(
+                f"Incorrect declared batch size, records still remaining in file: "
+                f"{len(self._plain) - self._at} bytes behind {end} records"
+            )
         return False
 
     def _walk_to(self, end_index: int) -> None:

@@ -3,6 +3,8 @@
     every batch        `admit`: header and checksum; sixteen KiB pass in two microseconds
     where the topic    `prepare`: keys (compacted), bounds of timestamps, another codec
     asks for it
+    where the header   `prepare`: whether the records are what it says, and its largest timestamp
+    is in doubt        (`records.plausible` says whether it is)
 
 Each refusal is the row of Kafka's errors that its broker answers, for clients act by it. Whether a
 transactional batch belongs to an open transaction is not known here: ask `is_transactional` first.
@@ -209,15 +211,16 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
     )
 
 
-def prepare(records: memoryview, limits: Limits, now_ms: int) -> Steps:
+def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False) -> Steps:
     """Admit a batch of a topic that asks for more, and make of it what the topic keeps.
 
+    With `is_doubted` its records are walked even where the topic does not ask for that.
     Raises as `admit`; a record that breaks a rule is InvalidRecord or InvalidTimestamp with
     `record_errors` (KIP-467). The batch that comes out may be `records` itself, corrected in place.
     """
     header = admit(records, limits)
     has_other_codec = limits.codec not in (_PRODUCERS_CODEC, header.codec)
-    if not (has_other_codec or limits.needs_walk):
+    if not (has_other_codec or limits.needs_walk or is_doubted):
         return records
     refusal: KafkaError | None = None
     plain, walk = b"", None

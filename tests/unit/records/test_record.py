@@ -90,7 +90,7 @@ def test_a_wrong_checksum_is_noticed_unless_nobody_asks() -> None:
     ],
 )
 def test_records_that_cannot_be_are_corrupt_data(body: bytes, count: int) -> None:
-    with pytest.raises(CorruptData):
+    with pytest.raises(CorruptData, match="the batch at offset 0"):
         list(iterate_records(_batch(body, count)))
 
 

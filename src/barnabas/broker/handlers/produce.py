@@ -40,7 +40,8 @@ from barnabas.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from barnabas.protocol.wire import Records
-from barnabas.records.compression import ZSTD
+from barnabas.records.compression import NONE, ZSTD
+from barnabas.records.plausible import is_plausible
 from barnabas.storage.admission import codec_of, is_transactional
 from barnabas.storage.placed import AppendResult
 from barnabas.types import TopicPartition
@@ -57,15 +58,14 @@ Unprepared = list[tuple[str, PartitionProduceData, Preparation]]
 ACKS_NONE, ACKS_ALL = 0, -1
 _ZSTD = 7  # the first version that may carry it (KIP-110)
 _ACKS = (ACKS_NONE, 1, ACKS_ALL)
+_MAX_VERIFIED = 1000  # topics of a connection whose compressed batches are believed
 
 
 def handle(context: Context, request: ProduceRequest) -> Outcome:
     produced = _Produced(context, request)
-    preparing = context.node.replicas.preparing
-    if preparing and any(topic.name in preparing for topic in request.topic_data):
-        unprepared = produced.prepare_all()
-        if unprepared:
-            return Hold(produced.finish(unprepared))
+    unprepared = produced.prepare_all()
+    if unprepared:
+        return Hold(produced.finish(unprepared))
     if (
         request.transactional_id is not None
         and context.node.verifier is not None
@@ -89,26 +89,49 @@ class _Produced(Staged):
         self._refused: dict[tuple[str, int], KafkaError] | None = None  # before the append
 
     def prepare_all(self) -> Unprepared:
-        """Batches whose topics look at each record or keep another codec; what takes longer is
-        returned, to be awaited by `finish`."""
+        """Batches whose topics look at each record or keep another codec, and those in doubt; what
+        takes longer is returned, to be awaited by `finish`."""
         unprepared: Unprepared = []
-        node = self._context.node
-        replicas = node.replicas
+        context = self._context
+        preparing = context.node.replicas.preparing
+        now_ms = context.node.clock.wall_ms()
         for topic in self._request.topic_data:
+            name = topic.name
             for data in topic.partition_data:
-                if topic.name not in replicas.preparing or not isinstance(data.records, memoryview):
+                if not isinstance(data.records, memoryview):
                     continue
-                try:
-                    log = replicas.leader_of((topic.name, data.index)).log
-                    batch = node.preparer.prepared(data.records, log.limits, node.clock.wall_ms())
-                except KafkaError as error:
-                    self._refuse(topic.name, data, error)
-                    continue
-                if isinstance(batch, memoryview):
-                    data.records = batch
-                else:
-                    unprepared.append((topic.name, data, batch))
+                is_doubted = in_doubt(context, name, data.records, now_ms)
+                if is_doubted or name in preparing:
+                    preparation = self._prepare(name, data, now_ms, is_doubted=is_doubted)
+                    if preparation is not None:
+                        unprepared.append((name, data, preparation))
         return unprepared
+
+    def _prepare(
+        self, topic: str, data: PartitionProduceData, now_ms: int, *, is_doubted: bool
+    ) -> Preparation | None:
+        """Prepare one batch, at once or by what is returned."""
+        node, records = self._context.node, data.records
+        assert isinstance(records, memoryview)
+        try:
+            limits = node.replicas.leader_of((topic, data.index)).log.limits
+            batch = node.preparer.prepared(records, limits, now_ms, is_doubted=is_doubted)
+        except KafkaError as error:
+            self._refuse(topic, data, error)
+            return None
+        if not isinstance(batch, memoryview):
+            return batch
+        self._prepared(topic, data, batch)
+        return None
+
+    def _prepared(self, topic: str, data: PartitionProduceData, batch: memoryview) -> None:
+        """What is compressed was good once: this connection's next to the topic is believed."""
+        data.records = batch
+        verified_topics = self._context.verified_topics
+        if topic not in verified_topics and codec_of(batch) != NONE:
+            if len(verified_topics) >= _MAX_VERIFIED:
+                verified_topics.clear()
+            verified_topics.add(topic)
 
     def _refuse(self, topic: str, data: PartitionProduceData, error: KafkaError) -> None:
         if self._refused is None:
@@ -142,7 +165,7 @@ class _Produced(Staged):
         three of them."""
         for topic, data, preparation in unprepared:
             try:
-                data.records = await preparation()
+                self._prepared(topic, data, await preparation())
             except KafkaError as error:
                 self._refuse(topic, data, error)
         if self._context.node.verifier is not None and self._request.transactional_id is not None:
@@ -195,6 +218,17 @@ class _Produced(Staged):
             _tell_by_closing(self._responses)
             return None
         return outcome
+
+
+def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bool:
+    """Whether the batch's records have to be walked before its header is believed: what cannot be
+    so, and the first compressed batch of each connection and topic, for a producer that miscounts
+    does so from the beginning."""
+    return (
+        not is_plausible(batch, now_ms)
+        or (topic not in context.verified_topics and codec_of(batch) != NONE)
+        or context.node.preparer.walks_all
+    )
 
 
 def append(

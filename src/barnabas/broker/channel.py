@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.context import Context
-from barnabas.errors import KafkaError
+from barnabas.errors import BarnabasError
 from barnabas.net.connection import Connection
 from barnabas.protocol.api import Api
 from barnabas.protocol.codec import Message
@@ -28,14 +28,23 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MAX_OWED = 64  # unanswered requests a connection may have before it is read no further
+_MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as they were received
+_LARGE_BYTES = 64 * 1024  # a request whose answer is encoded in a thread
 
 Later = Coroutine[Any, Any, Message | None]
 
 
 class Hold(NamedTuple):
-    """Stage one is not over: the connection's next frame must not overtake this one."""
+    """Stage one is not over: the connection's next frame must not overtake this one. What is
+    awaited may come to another outcome: then the next frame waits no longer."""
 
-    until: Later
+    until: Coroutine[Any, Any, Any]
+
+
+class Encoded(NamedTuple):
+    """An answer whose parts are known already."""
+
+    parts: Sequence[Part]
 
 
 class Staged:
@@ -61,11 +70,23 @@ class Separate(NamedTuple):
 
 Outcome = Message | Later | Hold | Staged | None
 
+Settled = Message | bytes | Encoded | None
+
 
 class _Slot:
     """A response's place in its connection's order."""
 
-    __slots__ = ("api", "correlation_id", "is_ready", "later", "parts", "staged", "task", "version")
+    __slots__ = (
+        "api",
+        "correlation_id",
+        "is_ready",
+        "kept_bytes",
+        "later",
+        "parts",
+        "staged",
+        "task",
+        "version",
+    )
 
     def __init__(
         self, api: Api, correlation_id: int, version: int, staged: Staged | None = None
@@ -75,13 +96,16 @@ class _Slot:
         self.version = version
         self.staged = staged
         self.is_ready = False
+        self.kept_bytes = 0
         self.parts: Sequence[Part] = ()
         self.later: Later | None = None
         self.task: asyncio.Task[None] | None = None
 
-    def fill(self, response: Message | bytes) -> None:
+    def fill(self, response: Message | bytes | Encoded) -> None:
         if isinstance(response, bytes):
             self.parts = (response,)
+        elif isinstance(response, Encoded):
+            self.parts = response.parts
         else:
             self.parts = encode_response(self.api, self.version, self.correlation_id, response)
         self.is_ready = True
@@ -94,6 +118,7 @@ class Channel:
         "_connection",
         "_context",
         "_is_full",
+        "_kept_bytes",
         "_slots",
         "_staged",
         "last_staged",
@@ -106,6 +131,7 @@ class Channel:
         self._slots: deque[_Slot] = deque()
         self._staged: list[_Slot] = []
         self._is_full = False
+        self._kept_bytes = 0
         self.last_staged: Staged | None = None
         """What the last request was answered with, if it waits for the end of this wake-up."""
         self.repeated: RepeatedProduce | None = None
@@ -126,10 +152,22 @@ class Channel:
     def is_owed(self) -> bool:
         return bool(self._slots)
 
-    def answer(self, api: Api, correlation_id: int, version: int, outcome: Outcome) -> None:
-        """Answer a request as its handler's outcome says, after all those before it."""
+    def answer(
+        self,
+        api: Api,
+        correlation_id: int,
+        version: int,
+        outcome: Outcome,
+        kept_bytes: int = 0,
+    ) -> None:
+        """Answer a request as its handler's outcome says, after all those before it.
+
+        `kept_bytes`: how much of the request is kept until it is answered.
+        """
         if isinstance(outcome, Staged):
             slot = _Slot(api, correlation_id, version, outcome)
+            slot.kept_bytes = kept_bytes
+            self._kept_bytes += kept_bytes
             self._slots.append(slot)
             self._staged.append(slot)
             self.last_staged = outcome
@@ -142,6 +180,8 @@ class Channel:
             return
         slot = _Slot(api, correlation_id, version)
         self._slots.append(slot)
+        slot.kept_bytes = kept_bytes
+        self._kept_bytes += kept_bytes
         if isinstance(outcome, Message):
             slot.fill(outcome)
         elif isinstance(outcome, Hold):
@@ -155,11 +195,13 @@ class Channel:
         """The logs have been written: build the answers that waited for it."""
         staged, self._staged, self.last_staged = self._staged, [], None
         for slot in staged:
-            assert slot.staged is not None
+            own, slot.staged = slot.staged, None  # it may keep the request's memory
+            assert own is not None
             try:
-                outcome = slot.staged.answer()
+                outcome = own.answer()
                 if outcome is None:
                     self._slots.remove(slot)
+                    self._kept_bytes -= slot.kept_bytes
                 elif isinstance(outcome, list):
                     self._separate(slot, outcome)
                 else:
@@ -179,6 +221,7 @@ class Channel:
         """Give each of several requests a slot of its own, where they had one together."""
         at = self._slots.index(slot)
         del self._slots[at]
+        self._kept_bytes -= slot.kept_bytes
         for correlation_id, answer in reversed(separate):
             own = _Slot(slot.api, correlation_id, slot.version)
             self._slots.insert(at, own)
@@ -187,7 +230,8 @@ class Channel:
     def _check_limit(self) -> None:
         # Those that wait for the writing at the end of this wake-up do not count: grouping them is
         # the point, and the receive buffer bounds them.
-        if len(self._slots) - len(self._staged) >= _MAX_OWED and not self._is_full:
+        is_over = len(self._slots) - len(self._staged) >= _MAX_OWED
+        if (is_over or self._kept_bytes >= _MAX_KEPT_BYTES) and not self._is_full:
             self._is_full = True
             self._connection.pause_reading()
 
@@ -197,9 +241,14 @@ class Channel:
 
     async def _await(self, slot: _Slot, later: Later, held: bool) -> None:
         try:
-            response = await later
+            outcome = await later
+            if held and isinstance(outcome, Staged | Coroutine):
+                held = False
+                self._connection.resume_reading()
+            response = await self._settled(slot, outcome)
             if response is None:
                 self._slots.remove(slot)
+                self._kept_bytes -= slot.kept_bytes
             else:
                 slot.fill(response)
         except Exception as error:
@@ -208,10 +257,22 @@ class Channel:
         if held and not self._connection.is_closing:
             self._connection.resume_reading()
 
+    async def _settled(self, slot: _Slot, outcome: Any) -> Settled:
+        """What the outcome of a stage that was awaited comes to."""
+        if isinstance(outcome, Staged):
+            self._context.node.replicas.write_staged()
+            outcome = outcome.answer()
+        if isinstance(outcome, Coroutine):
+            outcome = await outcome
+        if isinstance(outcome, Message) and slot.kept_bytes > _LARGE_BYTES:
+            return await _encoded(slot, outcome)
+        settled: Settled = outcome
+        return settled
+
     def _give_up(self, slot: _Slot, error: Exception) -> None:
         """There will be no answer, and answers keep their order: the connection has to go."""
         host, port = self._connection.peer_address
-        if isinstance(error, KafkaError):
+        if isinstance(error, BarnabasError):
             _log.warning(
                 "%s from %s:%d closed its connection: %s", slot.api.name, host, port, error
             )
@@ -223,8 +284,11 @@ class Channel:
     def _send_ready(self) -> None:
         slots = self._slots
         while slots and slots[0].is_ready:
-            self._connection.write(slots.popleft().parts)
-        if self._is_full and len(slots) < _MAX_OWED and not self._connection.is_closing:
+            slot = slots.popleft()
+            self._kept_bytes -= slot.kept_bytes
+            self._connection.write(slot.parts)
+        has_room = len(slots) < _MAX_OWED and self._kept_bytes < _MAX_KEPT_BYTES
+        if self._is_full and has_room and not self._connection.is_closing:
             self._is_full = False
             self._connection.resume_reading()
 
@@ -240,6 +304,26 @@ class Channel:
                     part.release()
         self._slots.clear()
         self._staged.clear()
+
+
+async def _encoded(slot: _Slot, response: Message) -> Encoded:
+    """A long answer is a second of work: in a thread, which gives way every few milliseconds."""
+    encoding = asyncio.get_running_loop().run_in_executor(
+        None, encode_response, slot.api, slot.version, slot.correlation_id, response
+    )
+    try:
+        return Encoded(await asyncio.shield(encoding))
+    except asyncio.CancelledError:
+        encoding.add_done_callback(_release)
+        raise
+
+
+def _release(encoding: asyncio.Future[list[Part]]) -> None:
+    """Nobody reads this answer any more: its slices are given back."""
+    if encoding.exception() is None:
+        for part in encoding.result():
+            if isinstance(part, FileSlice):
+                part.release()
 
 
 def _close(later: Later | None, _task: asyncio.Task[None]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
 from barnabas.broker.replica import Replica
+from barnabas.broker.slices import Pace, Slices
 from barnabas.broker.watchers import Watchers
 from barnabas.errors import (
     CorruptData,
@@ -60,10 +61,25 @@ _NO_OFFSET = -1
 _BASE_OFFSET = Struct(">q")
 
 
+Ends = tuple[int, int, int, int]
+"""A replica's log start, high watermark, log end and leader epoch."""
+
+_NO_ENDS = (-1, -1, -1, -1)
+
+
 class Row:
     """One partition of an answer."""
 
-    __slots__ = ("data", "is_drained", "partition", "replica", "size_bytes", "topic", "topic_id")
+    __slots__ = (
+        "data",
+        "ends",
+        "is_drained",
+        "partition",
+        "replica",
+        "size_bytes",
+        "topic",
+        "topic_id",
+    )
 
     def __init__(self, topic: str, topic_id: bytes, data: PartitionData) -> None:
         self.topic = topic
@@ -73,6 +89,8 @@ class Row:
         self.is_drained = False
         """There is nothing from the reader's offset on, and nothing is wrong."""
         self.replica: Replica | None = None
+        self.ends: Ends = _NO_ENDS
+        """Where the replica's log stood when it was read."""
         self.partition: SessionPartition | None = None
 
 
@@ -82,6 +100,7 @@ class FetchPass:
     __slots__ = (
         "_committed",
         "_context",
+        "_is_interrupted",
         "_left_bytes",
         "_silent",
         "_version",
@@ -95,8 +114,9 @@ class FetchPass:
         self._context = context
         self._version = context.version
         self._committed = request.isolation_level == _READ_COMMITTED
+        self._is_interrupted = False  # others had a turn between the first row and the last
         self._left_bytes = max_bytes
-        self._silent: list[SessionPartition] = []  # looked at, and there is nothing to say of them
+        self._silent: list[Row] = []  # looked at, and there is nothing to say of them
         self.size_bytes = 0
         self.has_error = False
         self.rows: list[Row] = []
@@ -105,22 +125,34 @@ class FetchPass:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def read_all(self, topics: Sequence[FetchTopic]) -> None:
+    def read_all(self, topics: Sequence[FetchTopic]) -> Slices[None]:
         """Every partition of a full request; each gets its row."""
+        pace = Pace()
         for topic in topics:
             for wanted in topic.partitions:
                 row = self._read(topic.topic, topic.topic_id, wanted)
                 self.rows.append(row)
                 if row.replica is not None:
                     self.places.append(self.place_of(row.replica))
+                if pace.is_over():
+                    self._is_interrupted = True
+                    yield
+
+    def has_moved(self) -> bool:
+        """Whether anything that was read is not as it was then: while others had their turn."""
+        return self._is_interrupted and any(map(_has_moved, (*self.rows, *self._silent)))
 
     def place_of(self, replica: Replica) -> Replica | Watchers:
         """Where this reader has to wait for what it may read."""
         return replica
 
-    def read_changed(self, session: FetchSession) -> None:
+    def read_changed(self, session: FetchSession) -> Slices[None]:
         """What changed in a session, until the limit is reached; the rest has its turn later."""
+        pace = Pace()
         for partition in list(session.changed):
+            if pace.is_over():
+                self._is_interrupted = True
+                yield
             row = self._read(partition.topic, partition.topic_id, partition.wanted)
             row.partition = partition
             if row.replica is not None:
@@ -131,7 +163,7 @@ class FetchPass:
                 and data.high_watermark == partition.high_watermark
                 and data.log_start_offset == partition.log_start_offset
             ):
-                self._silent.append(partition)
+                self._silent.append(row)
                 continue
             self.rows.append(row)
             if self._left_bytes <= 0:
@@ -143,6 +175,7 @@ class FetchPass:
             replica = self._replica(topic, topic_id, wanted)
             row = Row(topic, topic_id, _bounds(replica))
             row.replica = replica
+            row.ends = _ends(replica)
             self._fill(row, replica, wanted)
             return row
         except KafkaError as error:
@@ -261,11 +294,14 @@ class FetchPass:
 
     # --- answering -------------------------------------------------------------------------------
 
-    def response(self, session: FetchSession | None) -> FetchResponse:
+    def response(self, session: FetchSession | None) -> Slices[FetchResponse]:
         """The answer, which owns the slices from now on; a session learns what it says."""
         responses: list[FetchableTopicResponse] = []
         topic = None
+        pace = Pace()
         for row in self.rows:
+            if pace.is_over():
+                yield
             if topic is None or row.topic != topic.topic or row.topic_id != topic.topic_id:
                 topic = FetchableTopicResponse(
                     topic=row.topic, topic_id=row.topic_id, partitions=[]
@@ -282,14 +318,16 @@ class FetchPass:
 
     def _tell(self, session: FetchSession) -> None:
         changed = session.changed
-        for partition in self._silent:
-            del changed[partition]
+        for row in self._silent:
+            assert row.partition is not None
+            if not (self._is_interrupted and _has_moved(row)):
+                changed.pop(row.partition, None)
         for row in self.rows:
             partition = row.partition or self._begun(session, row)
             session.answered(partition, row.data.high_watermark, row.data.log_start_offset)
-            if row.is_drained:
+            if row.is_drained and not (self._is_interrupted and _has_moved(row)):
                 changed.pop(partition, None)
-            elif row.size_bytes:
+            elif row.size_bytes and partition in changed:
                 session.served(partition)
 
     def _begun(self, session: FetchSession, row: Row) -> SessionPartition:
@@ -331,6 +369,20 @@ class FetchPass:
                 self._disk_failed(row.replica, error)
                 row.data.error_code = KafkaStorageError.code
         self.release()
+
+
+def _ends(replica: Replica) -> Ends:
+    log = replica.log
+    return (
+        log.log_start_offset,
+        replica.high_watermark,
+        log.log_end_offset,
+        replica.partition.leader_epoch,
+    )
+
+
+def _has_moved(row: Row) -> bool:
+    return row.replica is not None and row.ends != _ends(row.replica)
 
 
 def _bounds(replica: Replica) -> PartitionData:

@@ -17,6 +17,7 @@ from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.context import Context
 from barnabas.broker.fetch_pass import DIVERGING_EPOCHS, FetchPass, Row, diverging_epoch
 from barnabas.broker.replica import Replica
+from barnabas.broker.slices import Pace, Slices
 from barnabas.broker.watchers import Watchers
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
 from barnabas.protocol.messages.fetch import (
@@ -70,8 +71,12 @@ class FollowerPass(FetchPass):
     def place_of(self, replica: Replica) -> Watchers:
         return replica.followers
 
-    def read_changed(self, session: FetchSession) -> None:
+    def read_changed(self, session: FetchSession) -> Slices[None]:
+        pace = Pace()
         for partition in list(session.changed):
+            if pace.is_over():
+                self._is_interrupted = True
+                yield
             row = self._read(partition.topic, partition.topic_id, partition.wanted)
             row.partition = partition
             if row.replica is not None:
@@ -87,7 +92,7 @@ class FollowerPass(FetchPass):
             if not is_told:
                 self.rows.append(row)
             elif row.is_drained:
-                self._silent.append(partition)
+                self._silent.append(row)
 
     def _check_allowed(self, topic: str) -> None:
         context = self._context
@@ -146,10 +151,10 @@ class FollowerPass(FetchPass):
             return False
         return throttle.wait_ms(self._now_ms, self._throttled_bytes) > 0
 
-    def response(self, session: FetchSession | None) -> FetchResponse:
+    def response(self, session: FetchSession | None) -> Slices[FetchResponse]:
         if self._throttle is not None:  # what was read and not sent does not count
             self._throttle.record(self._throttled_bytes, self._now_ms)
-        return super().response(session)
+        return (yield from super().response(session))
 
     def _diverging(self, replica: Replica, wanted: FetchPartition) -> EpochEndOffset | None:
         log = replica.log

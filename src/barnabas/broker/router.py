@@ -17,13 +17,14 @@ What does not parse, or asks for what is not there, closes its connection and no
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from barnabas.broker.authorization import ANONYMOUS
-from barnabas.broker.channel import Channel, Outcome
+from barnabas.broker.channel import Channel, Hold, Outcome
 from barnabas.broker.connections import Connections
 from barnabas.broker.context import Context, Node
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
@@ -38,6 +39,8 @@ _log = logging.getLogger(__name__)
 # Bytes of a request without records: millions of one-byte elements would be millions of objects,
 # made while all others wait. Metadata of 100,000 topics has three million.
 _MAX_CONTROL_BYTES = 4 * 1024 * 1024
+_LARGE_BYTES = 64 * 1024  # of such a request: more is decoded in a thread
+_LARGE_AT_ONCE = 4
 _OLDEST_PRODUCE = 3  # magic 2; advertised from 0 for librdkafka before 2.11.1 (KAFKA-18659)
 
 Handler = Callable[[Context, Any], Outcome]
@@ -62,6 +65,7 @@ class Router:
         self._memory = memory
         self._connections = connections
         self._routes: dict[tuple[int, int], Route] = {}
+        self._large_requests = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._channels: dict[Connection, Channel | None] = {}  # None until the first frame
         self._max_frame_bytes = node.config.int("socket.request.max.bytes")
 
@@ -156,18 +160,41 @@ class Router:
             route = self._route(header)
         api = route.api
         body = header.body
-        if api is not PRODUCE:
-            # What is kept of it (a member's subscription) must not keep the receive buffer with it.
-            body = memoryview(bytes(body))
-            if len(frame) > _MAX_CONTROL_BYTES:
-                raise CorruptData(f"{api.name} of {len(frame)} bytes; only Produce may be so large")
-            if self._node.replicas.has_staged and api is not OFFSET_COMMIT:
-                self._node.replicas.write_staged()
-        request, _ = route.decode(body)
         context = channel.context_for(api, version, header.client_id)
-        channel.answer(api, header.correlation_id, version, route.handle(context, request))
         if api is PRODUCE:
+            request, _ = route.decode(body)
+            channel.answer(api, header.correlation_id, version, route.handle(context, request))
             self._learn(channel, context, frame, request)
+            return
+        # What is kept of it (a member's subscription) must not keep the receive buffer with it.
+        body = memoryview(bytes(body))
+        size = len(frame)
+        if size > _MAX_CONTROL_BYTES:
+            raise CorruptData(f"{api.name} of {size} bytes; only Produce may be so large")
+        outcome: Outcome
+        if size > _LARGE_BYTES:
+            outcome = Hold(self._begin_large(route, context, body))
+        else:
+            request, _ = route.decode(body)
+            outcome = self._begin(route, context, request)
+        channel.answer(api, header.correlation_id, version, outcome, size)
+
+    def _begin(self, route: Route, context: Context, request: Message) -> Outcome:
+        """Stage one of any request but Produce."""
+        if self._node.replicas.has_staged and route.api is not OFFSET_COMMIT:
+            self._node.replicas.write_staged()
+        return route.handle(context, request)
+
+    async def _begin_large(self, route: Route, context: Context, body: memoryview) -> Outcome:
+        """The same of a long one: taking it apart may be a second of work. A thread gives way to
+        the loop every few milliseconds; a few are worked on at a time, for they unpack to much."""
+        async with self._large_requests:
+            loop = asyncio.get_running_loop()
+            request, _ = await loop.run_in_executor(None, route.decode, body)
+            outcome = self._begin(route, context, request)
+            if isinstance(outcome, Hold):
+                outcome = await outcome.until
+        return outcome
 
     def _learn(self, channel: Channel, context: Context, frame: memoryview, request: Any) -> None:
         """The connection's next Produce request may repeat this one."""

@@ -47,7 +47,9 @@ def is_plausible(records: memoryview, now_ms: int) -> bool:
         return True
     codec = attributes & CODEC_MASK
     if codec != NONE:
-        return _has_magic(records, codec) and bool(base <= newest <= now_ms + AHEAD_MS)
+        if not base <= newest <= now_ms + AHEAD_MS:
+            return False
+        return _has_magic(records, codec)
     # The first record's length, its attributes and deltas: the deltas are 0.
     if length < 0x80:
         end = HEADER_BYTES + 1 + (length >> 1)
@@ -60,7 +62,7 @@ def is_plausible(records: memoryview, now_ms: int) -> bool:
     if not is_first:
         return False
     if count == 1:
-        return end == size and newest == base
+        return bool(end == size and newest == base)
     if end >= size or newest < base or count * _MIN_RECORD_BYTES > size - HEADER_BYTES:
         return False
     return _is_last(records, count, newest - base, newest <= now_ms + AHEAD_MS)

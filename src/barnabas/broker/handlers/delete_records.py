@@ -11,8 +11,10 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.replica import Replica
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.errors import (
     InvalidTopic,
@@ -47,19 +49,24 @@ class _Pending(NamedTuple):
     result: DeleteRecordsPartitionResult
 
 
-def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse | Later:
+def handle(context: Context, request: DeleteRecordsRequest) -> Outcome:
+    return sliced(_delete_all(context, request))
+
+
+def _delete_all(
+    context: Context, request: DeleteRecordsRequest
+) -> Slices[DeleteRecordsResponse | Later]:
     pending: list[_Pending] = []
-    response = DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[
-                    _delete(context, topic.name, each, pending) for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    pace = Pace()
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for each in topic.partitions:
+            partitions.append(_delete(context, topic.name, each, pending))
+            if pace.is_over():
+                yield
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
+    response = DeleteRecordsResponse(topics=topics)
     if not pending:
         return response
     return _wait(context, response, pending, request.timeout_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.effective_config import (
     Effective,
@@ -11,6 +12,7 @@ from barnabas.broker.effective_config import (
     cluster_configs,
     topic_configs,
 )
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.controller.topics import check_topic_name
 from barnabas.errors import (
     ClusterAuthorizationFailed,
@@ -44,7 +46,12 @@ _TYPES = {
 }
 
 
-def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def handle(context: Context, request: DescribeConfigsRequest) -> Outcome:
+    return sliced(_answer(context, request))
+
+
+def _answer(context: Context, request: DescribeConfigsRequest) -> Slices[DescribeConfigsResponse]:
+    pace = Pace()
     results = []
     for resource in request.resources:
         result = DescribeConfigsResult(
@@ -63,6 +70,8 @@ def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigs
                 if not wanted or each.key.name in wanted
             ]
         results.append(result)
+        if pace.is_over(1 + len(result.configs)):
+            yield
     return DescribeConfigsResponse(results=results)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 from barnabas.broker.asked import ShardOutcome, joined
@@ -9,6 +10,7 @@ from barnabas.broker.authorization import ResourceType
 from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.errors import NONE, GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_groups import (
@@ -29,8 +31,18 @@ def handle(context: Context, request: DescribeGroupsRequest) -> Outcome:
                     )
         return DescribeGroupsResponse(groups=groups)
 
-    with_events = request.include_events
-    outcomes = [_described(context, group_id, with_events) for group_id in request.groups]
+    return sliced(_describe_all(context, request, together))
+
+
+def _describe_all(
+    context: Context, request: DescribeGroupsRequest, together: Callable[[list[Message]], Message]
+) -> Slices[Outcome]:
+    pace = Pace()
+    outcomes = []
+    for group_id in request.groups:
+        outcomes.append(_described(context, group_id, request.include_events))
+        if pace.is_over():
+            yield
     return joined(outcomes, together)
 
 

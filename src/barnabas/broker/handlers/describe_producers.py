@@ -5,7 +5,9 @@ With the offset at which each open transaction began: so one that hangs is found
 
 from __future__ import annotations
 
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from barnabas.protocol.messages.describe_producers import (
     DescribeProducersPartition,
@@ -17,18 +19,23 @@ from barnabas.protocol.messages.describe_producers import (
 )
 
 
-def handle(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            DescribeProducersTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _describe(context, topic, partition) for partition in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+def handle(context: Context, request: DescribeProducersRequest) -> Outcome:
+    return sliced(_answer(context, request))
+
+
+def _answer(
+    context: Context, request: DescribeProducersRequest
+) -> Slices[DescribeProducersResponse]:
+    pace = Pace()
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for partition in topic.partition_indexes:
+            partitions.append(_describe(context, topic, partition))
+            if pace.is_over(1 + len(partitions[-1].active_producers)):
+                yield
+        topics.append(DescribeProducersTopicResponse(name=topic.name, partitions=partitions))
+    return DescribeProducersResponse(topics=topics)
 
 
 def _describe(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 from barnabas.broker.asked import ShardOutcome, joined
 from barnabas.broker.authorization import Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.coordinator.transaction_answers import describe_failed
 from barnabas.errors import InvalidRequest, TransactionalIdAuthorizationFailed
 from barnabas.protocol.message import Message
@@ -29,8 +31,21 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Outcome:
             ]
         return DescribeTransactionsResponse(transaction_states=found)
 
-    names = dict.fromkeys(request.transactional_ids)
-    return joined([_describe(context, name) for name in names], answer)
+    return sliced(_describe_all(context, request, answer))
+
+
+def _describe_all(
+    context: Context,
+    request: DescribeTransactionsRequest,
+    answer: Callable[[list[Message]], Message],
+) -> Slices[Outcome]:
+    pace = Pace()
+    outcomes = []
+    for name in dict.fromkeys(request.transactional_ids):
+        outcomes.append(_describe(context, name))
+        if pace.is_over():
+            yield
+    return joined(outcomes, answer)
 
 
 def _describe(context: Context, name: str) -> ShardOutcome:

@@ -21,8 +21,9 @@ from barnabas.broker.fetch_pass import TOPIC_IDS, FetchPass
 from barnabas.broker.follower_fetch import FollowerPass, replica_id_of
 from barnabas.broker.near_fetch import NearPass
 from barnabas.broker.parked_fetch import ParkedFetch
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
-from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.replication.fetch_session import FetchSession
 from barnabas.storage.files import File
 from barnabas.types import FileSlice
@@ -31,13 +32,42 @@ Later = Coroutine[Any, Any, FetchResponse]
 
 _NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
 _CONSUMER = -1
+_CHEAP = 32  # so many looks into a dictionary count as one entry
 
 
 def handle(context: Context, request: FetchRequest) -> Outcome:
+    return sliced(_begin(context, request))
+
+
+def _begin(context: Context, request: FetchRequest) -> Slices[FetchResponse | Later]:
+    if len(request.topics) > 1 or (request.topics and len(request.topics[0].partitions) > 1):
+        yield from _collapse(request)
     try:
-        return _Fetch(context, request).begin()
+        fetch = _Fetch(context, request)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)  # of the session
+    return (yield from fetch.begin())
+
+
+def _collapse(request: FetchRequest) -> Slices[None]:
+    """A partition that is named more than once is one: where it stood first, as said last."""
+    pace = Pace()
+    by_topic: dict[tuple[str, bytes], FetchTopic] = {}
+    wanted: dict[tuple[str, bytes], dict[int, FetchPartition]] = {}
+    count = 0
+    for topic in request.topics:
+        key = topic.topic, topic.topic_id
+        partitions = wanted.setdefault(key, {})
+        by_topic.setdefault(key, topic)
+        for each in topic.partitions:
+            partitions[each.partition] = each
+            count += 1
+            if count % _CHEAP == 0 and pace.is_over():
+                yield
+    if count > sum(map(len, wanted.values())) or len(request.topics) > len(by_topic):
+        for key, topic in by_topic.items():
+            topic.partitions = list(wanted[key].values())
+        request.topics = list(by_topic.values())
 
 
 class _Fetch:
@@ -75,29 +105,36 @@ class _Fetch:
             self._session = session
             self._epoch = session.epoch
 
-    def begin(self) -> FetchResponse | Later:
+    def begin(self) -> Slices[FetchResponse | Later]:
         """Stage one: the answer if there is one now."""
-        found = self._read(is_first=True)
+        found = self._pass(is_first=True)
+        yield from self._read(found)
         if (
             self._is_enough(found)
             or self._request.max_wait_ms <= 0
             or not (self._session or found.places)
         ):
-            return self._answer(found)
+            return (yield from self._answer(found))
         return self._wait(found, self._park(found))
 
-    def _read(self, *, is_first: bool = False) -> FetchPass:
+    def _pass(self, *, is_first: bool = False) -> FetchPass:
         found: FetchPass
         if self._replica_id == _CONSUMER:
             kind = NearPass if self._request.rack_id else FetchPass
             found = kind(self._context, self._request, self._max_bytes)
         else:
             found = FollowerPass(self._context, self._request, self._max_bytes, is_first=is_first)
-        if self._session is not None:
-            found.read_changed(self._session)
-        else:
-            found.read_all(self._request.topics)
         return found
+
+    def _read(self, found: FetchPass) -> Slices[None]:
+        try:
+            if self._session is not None:
+                yield from found.read_changed(self._session)
+            else:
+                yield from found.read_all(self._request.topics)
+        except BaseException:  # the connection has gone between two slices
+            found.release()
+            raise
 
     def _is_enough(self, found: FetchPass) -> bool:
         return found.has_error or found.size_bytes >= self._min_bytes
@@ -110,6 +147,8 @@ class _Fetch:
         else:
             for place in found.places:
                 place.park(parked)
+        if found.has_moved():
+            parked.wake()  # it was not parked when it would have been told
         return parked
 
     async def _wait(self, found: FetchPass, parked: ParkedFetch) -> FetchResponse:
@@ -120,13 +159,15 @@ class _Fetch:
                 await parked.wait(until)
             finally:
                 self._unpark(found, parked)
-            found = self._read()
+            found = self._pass()
+            for _ in self._read(found):
+                await asyncio.sleep(0)
             # Less than was told is there if it is not committed yet, or beyond a partition's limit.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
-        answer = self._answer(found)
-        return answer if isinstance(answer, FetchResponse) else await answer
+        answer = sliced(self._answer(found))
+        return answer if isinstance(answer, FetchResponse) else cast(FetchResponse, await answer)
 
     def _unpark(self, found: FetchPass, parked: ParkedFetch) -> None:
         if self._session is None:
@@ -140,7 +181,7 @@ class _Fetch:
         session = self._session
         return session is not None and (session.epoch != self._epoch or session.is_closed)
 
-    def _answer(self, found: FetchPass) -> FetchResponse | Later:
+    def _answer(self, found: FetchPass) -> Slices[FetchResponse | Later]:
         session = self._session
         if session is not None and session.epoch != self._epoch:
             found.release()
@@ -150,7 +191,11 @@ class _Fetch:
         if self._epoch == _NEW_SESSION_EPOCH:
             session = self._open_session()
         cold = [part for _, part in found.slices() if not _is_cached(part)]
-        response = found.response(session)
+        try:
+            response = yield from found.response(session)
+        except BaseException:
+            found.release()
+            raise
         return self._warmed(found, response, cold) if cold else response
 
     def _open_session(self) -> FetchSession | None:

@@ -10,6 +10,7 @@ from barnabas.broker.authorization import Operation, ResourceType
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.deadline import within
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.coordinator.placing import partition_of
 from barnabas.errors import (
@@ -37,7 +38,7 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Outcome:
         keys = request.coordinator_keys if context.version >= _BATCHED else [request.key]
         if any(_refusal(context, request.key_type, key) is None for key in keys):
             return _make_and_answer(context, request, topic)
-    return _answer(context, request)
+    return sliced(_answer(context, request))
 
 
 async def _make_and_answer(
@@ -45,26 +46,28 @@ async def _make_and_answer(
 ) -> FindCoordinatorResponse:
     node = context.node
     await node.control.until_told()
-    if topic in node.image.topics:
-        return _answer(context, request)
+    reason = ""
     try:
-        await within(_CREATION_MS, node.internal_topics.make(topic, node.config))
+        if topic not in node.image.topics:
+            await within(_CREATION_MS, node.internal_topics.make(topic, node.config))
     except KafkaError as error:
-        return _answer(context, request, str(error))
-    return _answer(context, request)
+        reason = str(error)
+    answer = sliced(_answer(context, request, reason))
+    return answer if isinstance(answer, FindCoordinatorResponse) else await answer
 
 
 def _answer(
     context: Context, request: FindCoordinatorRequest, missing: str = ""
-) -> FindCoordinatorResponse:
+) -> Slices[FindCoordinatorResponse]:
     """`missing`: why the internal topic is not there."""
     if context.version >= _BATCHED:
-        return FindCoordinatorResponse(
-            coordinators=[
-                _find(context, request.key_type, key, missing)
-                for key in dict.fromkeys(request.coordinator_keys)
-            ]
-        )
+        pace = Pace()
+        coordinators = []
+        for key in dict.fromkeys(request.coordinator_keys):
+            coordinators.append(_find(context, request.key_type, key, missing))
+            if pace.is_over():
+                yield
+        return FindCoordinatorResponse(coordinators=coordinators)
     found = _find(context, request.key_type, request.key, missing)
     return FindCoordinatorResponse(
         error_code=found.error_code,

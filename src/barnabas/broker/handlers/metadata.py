@@ -7,7 +7,7 @@ that one request lacks is created together.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
@@ -15,6 +15,7 @@ from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.deadline import within
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.controller.topics import NewTopic, check_topic_name
@@ -54,38 +55,45 @@ Failures = dict[str, KafkaError]
 
 def handle(context: Context, request: MetadataRequest) -> Outcome:
     if context.node.control.has_told:
-        return _answer(context, request)
+        return sliced(_answer(context, request))
     return _answer_once_told(context, request)
 
 
 async def _answer_once_told(context: Context, request: MetadataRequest) -> MetadataResponse:
     """No topic is unknown because this broker has just begun: some clients would give it up."""
     await context.node.control.until_told()
-    answer = _answer(context, request)
+    answer = sliced(_answer(context, request))
     return answer if isinstance(answer, MetadataResponse) else await answer
 
 
 def _answer(
     context: Context, request: MetadataRequest
-) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+) -> Slices[MetadataResponse | Coroutine[Any, Any, MetadataResponse]]:
     wanted = request.topics
     if wanted is None or (not wanted and context.version < _NULL_MEANS_ALL):
-        return _respond(context, request, _all_topics(context))
+        return (yield from _respond(context, request, _all_topics(context)))
     if context.version < _ASKS_BY_ID and any(
         each.name is None or each.topic_id != _NO_TOPIC_ID for each in wanted
     ):
         return MetadataResponse(topics=[_refused(each) for each in wanted])
     ids = [each.topic_id for each in wanted if each.topic_id != _NO_TOPIC_ID]
     if ids:
-        found = [_by_id(context, topic_id) for topic_id in dict.fromkeys(ids)]
-        return _respond(context, request, found)
+        found = (_by_id(context, topic_id) for topic_id in dict.fromkeys(ids))
+        return (yield from _respond(context, request, found))
     names = list(dict.fromkeys(each.name for each in wanted if each.name is not None))
     may_create = context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation
     if may_create and context.node.config.bool("auto.create.topics.enable"):
-        missing = [name for name in names if _is_missing(context, name)]
+        pace = Pace()
+        missing = []
+        for name in names:
+            if _is_missing(context, name):
+                missing.append(name)
+            if pace.is_over():
+                yield
         if missing:
             return _create_and_respond(context, request, names, missing)
-    return _respond(context, request, [_topic(context, name, {}) for name in names])
+    topics = (_topic(context, name, {}) for name in names)
+    return (yield from _respond(context, request, topics))
 
 
 def _refused(wanted: MetadataRequestTopic) -> MetadataResponseTopic:
@@ -126,7 +134,9 @@ async def _create_and_respond(
             failures[topic.name] = LeaderNotAvailable()
         elif isinstance(outcome, KafkaError):
             failures[topic.name] = outcome
-    return _respond(context, request, [_topic(context, name, failures) for name in names])
+    topics = (_topic(context, name, failures) for name in names)
+    answer = sliced(_respond(context, request, topics))
+    return answer if isinstance(answer, MetadataResponse) else await answer
 
 
 def _may_create(context: Context, name: str) -> bool:
@@ -136,8 +146,15 @@ def _may_create(context: Context, name: str) -> bool:
 
 
 def _respond(
-    context: Context, request: MetadataRequest, topics: list[MetadataResponseTopic]
-) -> MetadataResponse:
+    context: Context, request: MetadataRequest, wanted: Iterable[MetadataResponseTopic]
+) -> Slices[MetadataResponse]:
+    """`wanted` is worked out in slices: all that is known of a topic is looked up at its turn."""
+    pace = Pace()
+    topics = []
+    for found in wanted:
+        topics.append(found)
+        if pace.is_over(1 + len(found.partitions) // 2):
+            yield
     image = context.node.image
     brokers = []
     for broker in image.brokers.values():
@@ -162,16 +179,16 @@ def _respond(
                 topic.topic_authorized_operations = authorized_operations(
                     context, ResourceType.TOPIC, topic.name
                 )
+                if pace.is_over():
+                    yield
     return response
 
 
-def _all_topics(context: Context) -> list[MetadataResponseTopic]:
+def _all_topics(context: Context) -> Iterator[MetadataResponseTopic]:
     """Every topic that the caller may see; what one may not see is left out, not refused."""
-    return [
-        _known(context, topic)
-        for topic in context.node.image.topics.values()
-        if context.allowed(topic.name)
-    ]
+    for topic in list(context.node.image.topics.values()):
+        if context.allowed(topic.name):
+            yield _known(context, topic)
 
 
 def _by_id(context: Context, topic_id: bytes) -> MetadataResponseTopic:

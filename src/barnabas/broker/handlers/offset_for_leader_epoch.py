@@ -8,7 +8,9 @@ for an epoch that this leader does not know yet it is -1 and -1.
 from __future__ import annotations
 
 from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.errors import (
     KafkaError,
     TopicAuthorizationFailed,
@@ -22,14 +24,23 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 )
 
 
-def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+def handle(context: Context, request: OffsetForLeaderEpochRequest) -> Outcome:
+    return sliced(_answer(context, request))
+
+
+def _answer(
+    context: Context, request: OffsetForLeaderEpochRequest
+) -> Slices[OffsetForLeaderEpochResponse]:
+    pace = Pace()
     is_broker = context.allowed_to(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
     topics = []
     for topic in request.topics:
         is_allowed = is_broker or context.allowed(topic.topic)
-        partitions = [
-            _end_offset(context, topic.topic, wanted, is_allowed) for wanted in topic.partitions
-        ]
+        partitions = []
+        for wanted in topic.partitions:
+            partitions.append(_end_offset(context, topic.topic, wanted, is_allowed))
+            if pace.is_over():
+                yield
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
     return OffsetForLeaderEpochResponse(topics=topics)
 

@@ -1,0 +1,59 @@
+"""Long requests in slices: between two of them everybody else has a turn of the event loop.
+
+A handler that works through a list is a generator: it yields where `Pace` says that a slice is
+over, and returns its outcome. A short list, as nearly all are, is one slice and answered at
+once.
+
+What a handler has read may have changed by its next slice; whoever depends on that looks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+SLICE_ENTRIES = 200
+"""At ten microseconds each, two milliseconds."""
+
+Slices = Generator[None, None, T]
+
+
+class Pace:
+    """Counts what one request has done since the others had their turn."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    def is_over(self, entries: int = 1) -> bool:
+        """Whether the slice is over with these entries, or with what costs as much."""
+        self._done += entries
+        if self._done < SLICE_ENTRIES:
+            return False
+        self._done = 0
+        return True
+
+
+def sliced(slices: Slices[T]) -> T | Coroutine[Any, Any, Any]:
+    """The outcome of a handler; or, of one that needs several slices, what awaits it."""
+    try:
+        next(slices)
+    except StopIteration as end:
+        return cast(T, end.value)
+    return _rest(slices)
+
+
+async def _rest(slices: Slices[Any]) -> Any:
+    try:
+        while True:
+            await asyncio.sleep(0)
+            next(slices)
+    except StopIteration as end:
+        outcome = end.value
+    finally:
+        slices.close()
+    return await outcome if asyncio.iscoroutine(outcome) else outcome

@@ -104,7 +104,7 @@ class LogCleaner:
             except CorruptData as error:
                 self._leave_alone(chosen[1].log, str(error))
             except OSError as error:
-                self._disk_failed(chosen[0], error)
+                self._replicas.fail_directory(chosen[0], error)
         await self._save()
         return is_done
 
@@ -121,7 +121,9 @@ class LogCleaner:
         found: dict[Log, tuple[Replica, Cleanable]] = {}
         for replica in list(self._replicas):
             log = replica.log
-            if not is_compacted(log) or self._uncleanable.get(log.topic_partition) is log:
+            if not self._replicas.hosts(replica) or not is_compacted(log):
+                continue
+            if self._uncleanable.get(log.topic_partition) is log:
                 continue
             try:
                 stable_offset = replica.last_stable_offset
@@ -129,14 +131,10 @@ class LogCleaner:
             except CorruptData as error:
                 self._leave_alone(log, str(error))
             except OSError as error:
-                self._disk_failed(replica, error)
+                self._replicas.fail_directory(replica, error)
             await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
         chosen = dirtiest(cleanable for _, cleanable in found.values())
         return None if chosen is None else found[chosen.log]
-
-    def _disk_failed(self, replica: Replica, error: OSError) -> None:
-        if self._replicas.store.logs.get(replica.topic_partition) is replica.log:
-            self._replicas.fail_directory(replica, error)
 
     async def _save(self) -> None:
         """Write down how far the logs are clean, where that has changed."""
@@ -161,6 +159,8 @@ class LogCleaner:
         def is_same() -> bool:
             return not log.is_failed and log.truncations == truncations
 
+        if not is_same():
+            return False  # deleted since it was chosen
         began_ms = self._clock.monotonic_ms()
         job = job_of(cleanable, _limits(self._config), wall_ms)
         if not await self._allow_gaps(log, job.end_offset, is_same):
@@ -278,6 +278,8 @@ class LogCleaner:
             )
 
     def _leave_alone(self, log: Log, reason: str) -> None:
+        if log.is_failed:
+            return  # what was read may be another log's, which has its name now
         self._uncleanable = {
             name: each for name, each in self._uncleanable.items() if not each.is_failed
         }

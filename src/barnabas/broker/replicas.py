@@ -35,6 +35,7 @@ from barnabas.errors import (
 from barnabas.metrics import Counter
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.storage.directory import DirectoryError
+from barnabas.storage.failures import LogAbandoned
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
@@ -155,6 +156,10 @@ class Replicas:
         if leader_epoch != NO_EPOCH:
             replica.partition.check_leader_epoch(leader_epoch)
         return replica
+
+    def hosts(self, replica: Replica) -> bool:
+        """Whether it is still this one. Who has awaited something may hold one that is not."""
+        return self._replicas.get(replica.topic_partition) is replica
 
     def _missing(self, topic_partition: tuple[str, int]) -> KafkaError:
         name = TopicPartition(*topic_partition)
@@ -465,7 +470,7 @@ class Replicas:
         self._dirty.clear()
         now_ms = self._clock.monotonic_ms()
         for replica in dirty:
-            if self._replicas.get(replica.topic_partition) is not replica:
+            if not self.hosts(replica):
                 continue  # deleted since, or lost with its directory: nobody waits for it any more
             try:
                 replica.write_staged()
@@ -510,18 +515,24 @@ class Replicas:
             self.fail_directory(replica, error)
             return
         replica.flush = None
-        if replica.partition.is_leader:
+        if self.hosts(replica) and replica.partition.is_leader:
             replica.counted(self._clock.monotonic_ms())
 
     # --- directories that fail -------------------------------------------------------------------
 
     def fail_directory(self, replica: Replica, error: OSError) -> None:
-        """The disk under a replica refused: all of its directory goes offline."""
-        if replica.topic_partition not in self._offline:
+        """The disk under a replica refused: all of its directory goes offline.
+
+        One that is hosted no longer says nothing of any disk: its log was deleted, or has failed
+        before, and the log of that name is another.
+        """
+        if self.hosts(replica) and not isinstance(error, LogAbandoned):
             self.directory_failed(self._store.directory_of(replica.topic_partition), error)
 
     def directory_failed(self, directory: Path, error: OSError) -> None:
         """A log directory is out of reach, and every partition in it."""
+        if directory not in self._store.online_directories:
+            return  # that is known
         names = self._store.fail_directory(directory, error)
         _log.error(
             "log directory %s is offline, and %d partitions with it: %s; repair the disk and "
@@ -530,11 +541,11 @@ class Replicas:
             len(names),
             error,
         )
-        for name in names:
-            lost = self._replicas.pop(name, None)
-            self._offline.add(name)
-            if lost is not None:
-                self._gone(lost, KafkaStorageError(f"the log directory of {name} is offline"))
+        self._offline.update(names)
+        gone = [self._replicas.pop(name) for name in names if name in self._replicas]
+        for lost in gone:
+            name = lost.topic_partition
+            self._gone(lost, KafkaStorageError(f"the log directory of {name} is offline"))
         if self.on_directory_failed is not None:
             self.on_directory_failed(directory, names)
 

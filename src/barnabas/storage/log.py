@@ -22,23 +22,19 @@ from pathlib import Path
 from typing import NoReturn
 
 from barnabas.config import LogConfig
-from barnabas.errors import CorruptMessage, InvalidRecord, MessageTooLarge, OffsetOutOfRange
-from barnabas.records.batch import (
-    BatchHeader,
-    assign_in_place,
-    read_header,
-    stamp_in_place,
-    verify_crc,
-)
-from barnabas.records.control import ABORT, Marker, read_marker
+from barnabas.errors import OffsetOutOfRange
+from barnabas.records.batch import BatchHeader, assign_in_place, stamp_in_place
+from barnabas.records.control import ABORT, Marker
 from barnabas.storage.admission import Limits, admit
 from barnabas.storage.contents import Contents
 from barnabas.storage.copies import Copy, check_copies
 from barnabas.storage.discards import Discards
 from barnabas.storage.durability import Durability, Unsynced
+from barnabas.storage.failures import LogAbandoned
 from barnabas.storage.files import Files
 from barnabas.storage.gaps import Gaps
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
+from barnabas.storage.own_batches import admit_marker, admit_own
 from barnabas.storage.placed import AppendResult, new_result
 from barnabas.storage.producers import Producers
 from barnabas.storage.replay import replay
@@ -190,12 +186,7 @@ class Log:
         """
         if self.is_failed:
             self._refuse()
-        header = read_header(records)
-        limits = self.limits
-        if len(records) > min(limits.max_message_bytes, limits.segment_bytes):
-            raise MessageTooLarge(
-                f"a batch of {len(records)} bytes is too large for {self.topic_partition}"
-            )
+        header = admit_own(records, self.limits)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
         self.producers.check_epoch(header.producer_id, header.producer_epoch)
@@ -211,12 +202,7 @@ class Log:
         """
         if self.is_failed:
             self._refuse()
-        header = read_header(records)
-        if header.size_bytes != len(records) or not verify_crc(records, 0, header):
-            raise CorruptMessage("a marker's batch fails its checksum")
-        marker = read_marker(records, 0, header) if header.is_control else None
-        if marker is None or header.producer_id < 0:
-            raise InvalidRecord("not a transaction's marker")
+        header, marker = admit_marker(records)
         self.producers.check_marker(
             header.producer_id, header.producer_epoch, marker.coordinator_epoch
         )
@@ -317,6 +303,8 @@ class Log:
             raise
 
     def _refuse(self) -> NoReturn:
+        if self._is_abandoned:
+            raise LogAbandoned(self.directory)
         reason = "the disk refused an earlier write; repair it and restart the broker"
         raise OSError(errno.EIO, reason, str(self.directory))
 
@@ -519,7 +507,9 @@ class Log:
 
     def remove_discarded(self, now_ms: int) -> int:
         """Remove files that were taken out long enough ago; returns how many. Suits a thread."""
-        return self._discards.remove_due(now_ms) if self._discards else 0
+        if not self._discards or self._is_abandoned:
+            return 0  # the files of another log may have these names
+        return self._discards.remove_due(now_ms)
 
     def finish_swap(self, now_ms: int) -> bool:
         """What `swaps.begin` has decided, once the directory was synced; False if the log was cut
@@ -595,7 +585,10 @@ class Log:
         self._rested_at = self.log_end_offset
 
     def abandon(self) -> None:
-        """The directory is about to go, or is out of reach; whoever holds slices can send them."""
+        """The directory is about to go, or is out of reach: from now on LogAbandoned is raised.
+
+        Whoever holds slices can send them.
+        """
         self._is_abandoned = True
         self.is_failed = True
         self.release()

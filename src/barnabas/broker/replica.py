@@ -45,6 +45,7 @@ class Replica:
         "_propose",
         "_stopped_by",
         "_sweep_at",
+        "_synced",
         "_told_bytes",
         "_unseen_bytes",
         "_waiting",
@@ -79,7 +80,9 @@ class Replica:
         self._unseen_bytes = 0  # appended, and not yet below the high watermark
         self._told_bytes = 0  # of those, what the followers have been told of
         self.flush: asyncio.Task[None] | None = None
-        """The one under way: what was appended since it began waits for the next."""
+        """The one under way, which may take several syncs: what is appended during one counts
+        after the next."""
+        self._synced: asyncio.Future[None] | None = None
         self.adding: tuple[int, ...] = ()
         """As the leader: on which brokers replicas are still being made (KIP-455)."""
 
@@ -137,18 +140,26 @@ class Replica:
             self._followers.told(self._unseen_bytes - self._told_bytes)
             self._told_bytes = self._unseen_bytes
 
-    def counted(self, now_ms: int) -> None:
-        """The log's end counts for the high watermark: written, and flushed where that is asked."""
+    def counted(self, now_ms: int, end_offset: int) -> None:
+        """What is below counts for the high watermark: written, and flushed where that is asked."""
         if self._fetches:
             self._keep_level(now_ms)
-        effects = self.partition.appended(self.log.log_end_offset, now_ms)
+        effects = self.partition.appended(end_offset, now_ms)
         if effects:
             self.carry_out(effects)
 
     async def flushed(self, offset: int) -> None:
         """Return when everything below `offset` is on disk, as far as a flush was asked for."""
         while self.flush is not None and self.log.recovery_point < offset:
-            await asyncio.shield(self.flush)
+            if self._synced is None:
+                self._synced = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._synced)
+
+    def sync_ended(self) -> None:
+        """One of a flush's syncs has ended; whoever waits for the disk looks again."""
+        synced, self._synced = self._synced, None
+        if synced is not None:
+            synced.set_result(None)
 
     # --- read ------------------------------------------------------------------------------------
 

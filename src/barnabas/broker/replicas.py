@@ -482,7 +482,7 @@ class Replicas:
             if replica.log.due_flush(now_ms):
                 self.start_flush(replica)
             elif replica.partition.is_leader:
-                replica.counted(now_ms)
+                replica.counted(now_ms, replica.log.log_end_offset)
 
     def write_soon(self) -> None:
         """Have what was appended outside of a request written, before the loop waits again."""
@@ -500,23 +500,31 @@ class Replicas:
             replica.flush = task
 
     async def _flush(self, replica: Replica) -> None:
-        loop = asyncio.get_running_loop()
-        log = replica.log
+        """Each sync lets count what it has covered, however much was appended meanwhile."""
+        loop, log = asyncio.get_running_loop(), replica.log
         try:
             while True:
-                end_offset = log.log_end_offset
                 await loop.run_in_executor(None, log.take_flush())
-                if log.log_end_offset == end_offset or not log.due_flush(
-                    self._clock.monotonic_ms()
-                ):
+                if not log.due_flush(self._clock.monotonic_ms()):
                     break
+                # Not what the sync was to cover: the log may have been cut in the meantime.
+                self._count(replica, log.recovery_point)
+                replica.sync_ended()
         except OSError as error:
             replica.flush = None
             self.fail_directory(replica, error)
+        else:
+            replica.flush = None
+            self._count(replica, log.log_end_offset)  # what came since need not be on disk
+        replica.sync_ended()
+
+    def _count(self, replica: Replica, end_offset: int) -> None:
+        """Let a leader's log count up to there, unless it counts already."""
+        partition = replica.partition
+        if not self.hosts(replica) or not partition.is_leader:
             return
-        replica.flush = None
-        if self.hosts(replica) and replica.partition.is_leader:
-            replica.counted(self._clock.monotonic_ms())
+        if end_offset > partition.log_end_offset:
+            replica.counted(self._clock.monotonic_ms(), end_offset)
 
     # --- directories that fail -------------------------------------------------------------------
 

@@ -69,19 +69,33 @@ class Hosted:
         )
         self.replicas = Replicas(0, self.store, config, clock)
         self.housekeeping = Housekeeping(config, clock, self.store, self.replicas, [])
-        self._lives = 0
+        self._epochs = 0
 
     def host(self, topic: str, *, replicas: tuple[int, ...] = (0,), **config: str) -> Replica:
         """A new topic of one partition, which this broker leads."""
-        self._lives += 1
         name = TopicPartition(topic, 0)
-        image = PartitionImage(0, self._lives, replicas, replicas, self._lives, 1)
+        topic_id = (self._epochs + 1).to_bytes(16, "big")
         settings = {key.replace("_", "."): value for key, value in config.items()}
-        topic_id = self._lives.to_bytes(16, "big")
-        state = PartitionState(name, topic_id, image, settings, is_new=True)
-        codes = self.replicas.apply_leader_and_isr(LeaderAndIsr(1, 1, (state,)))
-        assert codes == {name: 0}
+        assert self._apply(name, topic_id, 0, replicas, settings) == 0
         return self.replicas.hosted(name)
+
+    def told(self, replica: Replica, *, leader: int, replicas: tuple[int, ...]) -> None:
+        """The controller has another leader, in a new epoch."""
+        name, topic_id = replica.topic_partition, replica.partition.topic_id
+        assert self._apply(name, topic_id, leader, replicas, {}) == 0
+
+    def _apply(
+        self,
+        name: TopicPartition,
+        topic_id: bytes,
+        leader: int,
+        replicas: tuple[int, ...],
+        settings: dict[str, str],
+    ) -> int:
+        self._epochs += 1
+        image = PartitionImage(leader, self._epochs, replicas, replicas, self._epochs, 1)
+        state = PartitionState(name, topic_id, image, settings, is_new=True)
+        return self.replicas.apply_leader_and_isr(LeaderAndIsr(1, 1, (state,)))[name]
 
     def delete(self, topic: str) -> None:
         name = TopicPartition(topic, 0)

@@ -327,6 +327,8 @@ async def _wait(
                     await replica.wait_for(end_offset, is_strict=True)
                 else:
                     await replica.flushed(end_offset)
+                    if replica.log.is_failed:
+                        raise KafkaStorageError(f"{replica.topic_partition} cannot be written")
             if acks == ACKS_ALL and not replica.partition.has_enough_in_sync():
                 raise NotEnoughReplicasAfterAppend(
                     f"{replica.topic_partition}: written, but the ISR shrank below "

@@ -5,18 +5,25 @@ recovery point every `log.flush.offset.checkpoint.interval.ms`, deleted partitio
 `log.segment.delete.delay.ms`, idle producers forgotten within ten minutes of their day, retention
 every `log.retention.check.interval.ms`, the ISR looked at twice in `replica.lag.time.max.ms`.
 
-Whatever waits for a disk does so in a thread. One round at a time, and `stop` waits for the one
-under way: the log store is never asked for two things at once.
+Each duty has a task of its own, and whatever waits for a disk does so in a thread: a disk that is
+slow with one of them holds up no other, and no look at the ISR. What would be in each other's way:
+
+    two writers of one checkpoint       the log store lets them write one after the other
+    two removals of one deleted log     the same duty removes all of them, one round after the other
+    a removal, and a log made anew      a deleted log lies under a name that has its topic's id
+    a sync, and files that are gone     `Durability` knows which of them nobody needs any more
+    any of them, and the logs' closing  `stop` returns when no round is under way any more
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.lanes import in_lane
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.watched_clock import WatchedClock
 from barnabas.config import BrokerConfig
@@ -38,7 +45,7 @@ _SHORTEST_INTERVAL_MS = 100  # whatever is configured
 class _Round:
     """Something to do again and again, as often as a config says."""
 
-    __slots__ = ("action", "due_ms", "key", "longest_ms", "name", "times")
+    __slots__ = ("action", "key", "longest_ms", "name", "times")
 
     def __init__(
         self,
@@ -54,7 +61,6 @@ class _Round:
         self.action = action
         self.longest_ms = longest_ms
         self.times = times
-        self.due_ms = 0
 
     def interval_ms(self, config: BrokerConfig) -> int:
         interval_ms = min(config.int(self.key) // self.times, self.longest_ms)
@@ -89,6 +95,11 @@ class Housekeeping:
                 self._flush_rolled,
             ),
             _Round(
+                "checkpoint of recovery points",
+                "log.flush.offset.checkpoint.interval.ms",
+                self._checkpoint_recovery_points,
+            ),
+            _Round(
                 "flush by age",
                 "log.flush.scheduler.interval.ms",
                 self._flush_by_age,
@@ -118,44 +129,37 @@ class Housekeeping:
                 )
             )
         self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def configure(self, config: BrokerConfig) -> None:
         """The broker's settings have changed; each round takes them over at its next time."""
         self._config = config
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._run(each)) for each in self._rounds]
 
     async def stop(self) -> None:
         """Return when no round is under way any more, and none will be."""
         self._stopping.set()
-        if self._task is not None:
-            await self._task
+        for task in self._tasks:
+            await task
 
-    async def _run(self) -> None:
-        now_ms = self._clock.monotonic_ms()
-        for each in self._rounds:
-            each.due_ms = now_ms + each.interval_ms(self._config)
-        while True:
-            next_round = min(self._rounds, key=lambda each: each.due_ms)
-            if await self._stops_within(next_round.due_ms - self._clock.monotonic_ms()):
-                return
+    async def _run(self, duty: _Round) -> None:
+        while not await self._stops_within(duty.interval_ms(self._config)):
             try:
-                await next_round.action()
+                await duty.action()
             except DirectoryError as error:
                 self._replicas.directory_failed(error.directory, error)
             except OSError as error:
-                _log.error("%s failed: %s", next_round.name, error)
+                _log.error("%s failed: %s", duty.name, error)
             except Exception:
-                # A mistake of ours, or a damaged file. Without the other rounds nobody would leave
-                # an ISR any more, and no watermark be kept.
-                _log.exception("%s failed", next_round.name)
-            next_round.due_ms = self._clock.monotonic_ms() + next_round.interval_ms(self._config)
+                # A mistake of ours, or a damaged file. The next round may not meet it.
+                _log.exception("%s failed", duty.name)
 
     async def _stops_within(self, wait_ms: int) -> bool:
         try:
-            async with asyncio.timeout(max(0, wait_ms) / 1000):
+            async with asyncio.timeout(wait_ms / 1000):
                 await self._stopping.wait()
         except TimeoutError:
             return self._stopping.is_set()
@@ -165,18 +169,20 @@ class Housekeeping:
         # Here, and not in the thread: a log that is cut or deleted before the disk has time for
         # this must not get back what it had.
         self._logs.high_watermarks.update(self._replicas.high_watermarks())
-        await _in_thread(lambda: self._logs.checkpoint_high_watermarks({}))
+        await self._in_lane(lambda: self._logs.checkpoint_high_watermarks({}))
 
     async def _flush_rolled(self) -> None:
-        for replica in list(self._replicas):
+        for replica in self._hosted():
             for flush in replica.log.take_unflushed():
                 await self._guarded(replica, flush)
-        await _in_thread(self._logs.checkpoint_recovery_points)
+
+    async def _checkpoint_recovery_points(self) -> None:
+        await self._in_lane(self._logs.checkpoint_recovery_points)
 
     async def _flush_by_age(self) -> None:
         """`flush.ms` (ST-10); what a count asks for is flushed where it is appended."""
         now_ms = self._clock.monotonic_ms()
-        for replica in list(self._replicas):
+        for replica in self._hosted():
             if replica.log.config.flush_ms < LONG_MAX and replica.log.due_flush(now_ms):
                 self._replicas.start_flush(replica)
 
@@ -185,7 +191,7 @@ class Housekeeping:
         self._replicas.check_isr(self._clock.monotonic_ms())
 
     async def _enforce_retention(self) -> None:
-        for replica in list(self._replicas):
+        for replica in self._hosted():
             try:
                 log, now_ms = replica.log, self._clock.monotonic_ms()
                 wall_ms = self._clock.trusted_wall_ms()
@@ -198,16 +204,16 @@ class Housekeeping:
             await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
 
     async def _purge_deleted(self) -> None:
-        await _in_thread(self._logs.purge_deleted)
+        await self._in_lane(self._logs.purge_deleted)
         now_ms = self._clock.monotonic_ms()
-        for replica in list(self._replicas):
+        for replica in self._hosted():
             if replica.log.has_discarded:
                 await self._guarded(replica, partial(replica.log.remove_discarded, now_ms))
             replica.log.rest()
 
     async def _expire_producers(self) -> None:
         expiration_ms = self._config.int("producer.id.expiration.ms")
-        for replica in list(self._replicas):
+        for replica in self._hosted():
             wall_ms = self._clock.trusted_wall_ms()
             if wall_ms is None:
                 return
@@ -222,10 +228,15 @@ class Housekeeping:
     async def _guarded(self, replica: Replica, action: Callable[[], object]) -> None:
         """In a thread; a disk that refuses takes its directory offline."""
         try:
-            await _in_thread(action)
+            await self._in_lane(action)
         except OSError as error:
             self._replicas.fail_directory(replica, error)
 
+    async def _in_lane(self, action: Callable[[], object]) -> None:
+        await in_lane(self._replicas.lanes.background, action)
 
-async def _in_thread(action: Callable[[], object]) -> None:
-    await asyncio.get_running_loop().run_in_executor(None, action)
+    def _hosted(self) -> Iterator[Replica]:
+        """All replicas, but for those that are deleted or replaced before their turn has come."""
+        for replica in list(self._replicas):
+            if self._replicas.hosts(replica):
+                yield replica

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.cleaner_process import CleanerProcess
+from barnabas.broker.lanes import in_lane
 from barnabas.broker.watched_clock import WatchedClock
 from barnabas.config import BrokerConfig
 from barnabas.errors import CorruptData
@@ -86,6 +87,9 @@ class LogCleaner:
         """The broker's settings have changed; the next pass obeys them."""
         self._config = config
 
+    async def _in_lane(self, action: Callable[[], object]) -> None:
+        await in_lane(self._replicas.lanes.background, action)
+
     async def end(self) -> None:
         """No process is left when this returns; the next pass starts another."""
         await self._process.end()
@@ -146,7 +150,7 @@ class LogCleaner:
             offsets = self._checkpoints.offsets_to_write(directory, logs)
             if offsets is not None:
                 try:
-                    await _in_thread(partial(self._checkpoints.write, directory, offsets))
+                    await self._in_lane(partial(self._checkpoints.write, directory, offsets))
                 except OSError as error:
                     self._replicas.directory_failed(directory, error)
 
@@ -173,7 +177,7 @@ class LogCleaner:
                     if not await self._swap(log, [segments[i] for i in event.replaced], event):
                         break
                 elif isinstance(event, Finished):
-                    await _in_thread(lambda: self._files.sync(log.directory))
+                    await self._in_lane(lambda: self._files.sync(log.directory))
                     if not is_same():
                         break
                     log.first_dirty_offset = event.first_dirty_offset
@@ -188,19 +192,19 @@ class LogCleaner:
         be known to have them. False if the log has changed in the meantime."""
         if end_offset > log.gaps.end:
             for flush in log.take_unflushed():
-                await _in_thread(flush)
-            await _in_thread(partial(log.gaps.prepare, end_offset))
+                await self._in_lane(flush)
+            await self._in_lane(partial(log.gaps.prepare, end_offset))
             if not is_same():
                 return False
             log.gaps.extend(end_offset)
-            await _in_thread(lambda: self._files.sync(log.directory))
+            await self._in_lane(lambda: self._files.sync(log.directory))
         return is_same()
 
     async def _swap(self, log: Log, replaced: list[Segment], new: Replacement) -> bool:
         if not log.swaps.begin(replaced, new.sizes):
             return False
         # What is decided must be on disk before anything of the old is taken away.
-        await _in_thread(lambda: self._files.sync(log.directory))
+        await self._in_lane(lambda: self._files.sync(log.directory))
         return log.finish_swap(self._clock.monotonic_ms())
 
     async def _events(
@@ -222,7 +226,7 @@ class LogCleaner:
             if not is_over:
                 await self._process.end()
             if is_same():
-                await _in_thread(lambda: discard_cleaned(self._files, Path(job.directory)))
+                await self._in_lane(lambda: discard_cleaned(self._files, Path(job.directory)))
 
     async def _process_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
         try:
@@ -311,7 +315,3 @@ async def _last_records(log: Log, end_offset: int) -> dict[int, LastRecord]:
         found |= last_records(producers[first : first + _PRODUCERS_PER_STEP], end_offset)
         await asyncio.sleep(0)
     return found
-
-
-async def _in_thread(action: Callable[[], object]) -> None:
-    await asyncio.get_running_loop().run_in_executor(None, action)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.broker.lanes import Lanes, threads
 from barnabas.broker.listeners import Listener, bind
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.storage.files import Files, OsFiles
@@ -27,6 +28,8 @@ class Machine(NamedTuple):
     """Listening sockets for (listener, backlog): see `listeners.bind`."""
     boot_id: Callable[[], bytes]
     """Which boot of the machine this is; empty where nobody can tell."""
+    lanes: Callable[[], Lanes] = threads
+    """Where one broker's calls wait for the disk."""
 
 
 def this_machine() -> Machine:

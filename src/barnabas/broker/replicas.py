@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from barnabas.broker.lanes import OF_THE_LOOP, Lanes, in_lane
 from barnabas.broker.replica import Replica
 from barnabas.clock import Clock
 from barnabas.cluster.control import (
@@ -75,6 +76,7 @@ class Replicas:
         "is_elsewhere",
         "isr_expands",
         "isr_shrinks",
+        "lanes",
         "on_all_placed",
         "on_directory_failed",
         "on_following",
@@ -86,7 +88,15 @@ class Replicas:
         "unplaced",
     )
 
-    def __init__(self, broker_id: int, store: LogStore, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        store: LogStore,
+        config: BrokerConfig,
+        clock: Clock,
+        lanes: Lanes = OF_THE_LOOP,
+    ) -> None:
+        self.lanes = lanes
         self._broker_id = broker_id
         self._store = store
         self._config = config
@@ -501,10 +511,10 @@ class Replicas:
 
     async def _flush(self, replica: Replica) -> None:
         """Each sync lets count what it has covered, however much was appended meanwhile."""
-        loop, log = asyncio.get_running_loop(), replica.log
+        log = replica.log
         try:
             while True:
-                await loop.run_in_executor(None, log.take_flush())
+                await in_lane(self.lanes.flushes, log.take_flush())
                 if not log.due_flush(self._clock.monotonic_ms()):
                     break
                 # Not what the sync was to cover: the log may have been cut in the meantime.

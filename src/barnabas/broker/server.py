@@ -27,6 +27,7 @@ from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.inter_broker_version import NAME as INTER_BROKER_VERSION
 from barnabas.broker.inter_broker_version import writes_isrs
 from barnabas.broker.internal_topics import InternalTopics
+from barnabas.broker.lanes import OF_THE_LOOP
 from barnabas.broker.listeners import (
     Listener,
     advertised_endpoints,
@@ -91,6 +92,7 @@ class Server:
         self._metrics: MetricsListener | None = None
         self._replicas: Replicas | None = None
         self._node: Node | None = None
+        self._lanes = OF_THE_LOOP
         self._is_dynamic = False  # the tree's settings are in force, and followed
         self._telling: set[asyncio.Task[None]] = set()
         self.failure: asyncio.Future[str] | None = None
@@ -169,7 +171,8 @@ class Server:
 
     def _build(self) -> None:
         assert self._logs is not None and self._metadata is not None
-        self._replicas = Replicas(self.broker_id, self._logs, self.config, self.clock)
+        self._lanes = self._machine.lanes()
+        self._replicas = Replicas(self.broker_id, self._logs, self.config, self.clock, self._lanes)
         self._replicas.on_directory_failed = self._directory_failed
         peers = Peers(self.config, self.clock, self.random) if self._has_peers else None
         self._controller = ControllerRunner(
@@ -355,6 +358,7 @@ class Server:
             if self._logs is not None:
                 self._close(self._logs)
         finally:
+            self._lanes.close()
             if self._metadata is not None:
                 await self._metadata.close()
 

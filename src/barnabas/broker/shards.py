@@ -151,7 +151,9 @@ class Shards(Generic[M]):
             epoch = replica.partition.leader_epoch
             machine = self._new_machine(replica)
             try:
-                steps = replay(replica.log, machine, self._decode, self._around.load_bytes)
+                around = self._around
+                lane = around.replicas.lanes.background
+                steps = replay(replica.log, machine, self._decode, around.load_bytes, lane)
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break

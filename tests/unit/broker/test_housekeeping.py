@@ -16,7 +16,7 @@ from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.replicas import Replicas
 from barnabas.broker.watched_clock import WatchedClock
 from barnabas.clock import SystemClock
-from barnabas.cluster.control import LeaderAndIsr, PartitionState
+from barnabas.cluster.control import IsrProposal, LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.config import BrokerConfig, LogConfig
 from barnabas.protocol.api import DELETE_TOPICS
@@ -28,9 +28,10 @@ from tests.effort import count_delays
 from tests.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import fill, topic_id_of
+from tests.unit.broker.hosting import HeldFiles, Hosted
 from tests.unit.broker.replicated import Shared
 from tests.unit.broker.replicated import fill as fill_leader
-from tests.waiting import wait_until
+from tests.waiting import until, wait_until
 
 
 def line_of(checkpoint: Path, topic: str) -> str | None:
@@ -150,3 +151,43 @@ def test_re_8_the_isr_is_looked_at_twice_in_the_time_of_a_lag() -> None:
         (proposed,) = shared.proposed_at
         assert 1000 * (proposed - told) >= lag_ms - 100
         assert 1000 * (proposed - filled - sum(delays_s)) <= 1.5 * lag_ms + 300
+
+
+def test_re_8_no_look_at_the_isr_waits_for_a_disk(tmp_path: Path) -> None:
+    """Nor does any other duty, while rolled segments take their time; the stop does."""
+    files = HeldFiles()
+    hosted = Hosted(
+        tmp_path,
+        files,
+        replica_lag_time_max_ms="200",
+        log_flush_offset_checkpoint_interval_ms="100",
+        replica_high_watermark_checkpoint_interval_ms="100",
+        log_retention_check_interval_ms="100",
+    )
+    old = {"segment_bytes": "1000", "retention_ms": "1"}
+    proposals: list[IsrProposal] = []
+    hosted.replicas.on_propose = proposals.append
+
+    async def with_a_slow_disk() -> None:
+        rolled = hosted.host("rolled", segment_bytes="1000")
+        hosted.fill(rolled)
+        files.is_held = lambda path: path.parent.name == "rolled-0"
+        hosted.housekeeping.start()
+        await until(lambda: files.arrived == 1)
+        shared = hosted.host("shared", replicas=(0, 1))
+        hosted.append(shared)
+        await until(lambda: proposals)  # broker 1 has never fetched
+        aged = hosted.host("aged", **old)
+        hosted.fill(aged)
+        await until(lambda: aged.log.log_start_offset == 3)
+        checkpoint = tmp_path / "replication-offset-checkpoint"
+        await until(lambda: line_of(checkpoint, "aged") == "aged 0 3")
+        assert files.arrived == 1, "the disk is slow no more"
+        stopping = asyncio.ensure_future(hosted.housekeeping.stop())
+        await asyncio.sleep(0)
+        assert not stopping.done()
+        files.let_go()
+        await stopping
+
+    asyncio.run(with_a_slow_disk())
+    hosted.store.close()

@@ -214,7 +214,8 @@ class _Fetch:
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
         """The answer when its bytes are in the page cache; the thread reads no more than those."""
-        reading = asyncio.get_running_loop().run_in_executor(None, _warm, cold)
+        lane = self._context.node.replicas.lanes.reads
+        reading = asyncio.get_running_loop().run_in_executor(lane, _warm, cold)
         try:
             await asyncio.shield(reading)
         except OSError as error:

@@ -12,6 +12,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from barnabas.broker.lanes import OF_THE_LOOP
 from barnabas.broker.machine import Machine
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
@@ -189,7 +190,8 @@ class SimBroker:
             **self._config,
         }
         files = self.files.mounted()
-        machine = Machine(self.clock, self._dice, files, self._network.bind, self.boot_id)
+        bind, lanes = self._network.bind, lambda: OF_THE_LOOP  # which has no threads at all
+        machine = Machine(self.clock, self._dice, files, bind, self.boot_id, lanes)
         self.session = self._store.session(self._session_timeout_ms)
         return Server(BrokerConfig(properties), machine, self.session)
 

@@ -20,6 +20,7 @@ from barnabas.storage.files import OsFile
 from tests.raw_client import PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import only, request, values
+from tests.unit.broker.handlers.test_produce import produce, with_configs
 from tests.unit.broker.handlers.test_produce import request as produce_request
 from tests.waiting import wait_until
 
@@ -27,11 +28,12 @@ from tests.waiting import wait_until
 class ColdFile(OsFile):
     """A file on a disk that is slow, or broken."""
 
-    __slots__ = ("failure", "may_go_on", "probe_failure", "warmed", "warming")
+    __slots__ = ("asked", "failure", "may_go_on", "probe_failure", "warmed", "warming")
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor)
         self.warmed: list[tuple[int, int]] = []
+        self.asked: list[int] = []  # by whom, as far as threads were free
         self.warming = threading.Event()
         self.may_go_on = threading.Event()
         self.may_go_on.set()
@@ -45,6 +47,7 @@ class ColdFile(OsFile):
 
     def warm(self, position: int, size: int) -> None:
         assert threading.current_thread().name != "barnabas-broker", "the loop would stand still"
+        self.asked.append(threading.get_ident())
         self.warming.set()
         assert self.may_go_on.wait(PATIENCE_S)
         if self.failure is not None:
@@ -77,9 +80,9 @@ def cold(node: Broker, client: RawClient) -> Iterator[ColdFile]:
     file.may_go_on.set()
 
 
-def log_of(node: Broker) -> Any:
+def log_of(node: Broker, topic: str = "t") -> Any:
     assert node._server is not None
-    return node._server.node.replicas.leader_of(("t", 0)).log
+    return node._server.node.replicas.leader_of((topic, 0)).log
 
 
 def on_loop(node: Broker, action: Callable[[], Any]) -> Any:
@@ -98,6 +101,26 @@ def test_cold_bytes_are_read_by_a_thread_first(client: RawClient, cold: ColdFile
     assert cold.warmed == [(0, len(batch(b"from the disk")))]
     client.call(FETCH, 11, request("t"))
     assert len(cold.warmed) == 1, "warm bytes are sent at once"
+
+
+def test_pr_4_consumers_that_wait_for_the_disk_hold_up_no_flush(
+    node: Broker, client: RawClient, cold: ColdFile
+) -> None:
+    """Nor do more of them than there are threads for."""
+    with_configs(client, "safe", flush_messages="1")
+    cold.may_go_on.clear()
+    readers = [RawClient(node.bootstrap_servers) for _ in range(20)]
+    try:
+        for each in readers:
+            each.send(FETCH, 11, request("t"))
+        wait_until(lambda: len(set(cold.asked)) >= 6)
+        assert produce(client, "safe", batch(b"a")).error_code == 0
+        assert log_of(node, "safe").recovery_point == 1
+    finally:
+        cold.may_go_on.set()
+        for each in readers:
+            each.receive(FETCH, 11)
+            each.close()
 
 
 def test_nobody_waits_for_another_ones_disk(

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from barnabas.broker.turns import Steps, at_once, in_turns
 from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica, UpdateMetadata
 from barnabas.errors import FencedLeaderEpoch, KafkaError, StaleControllerEpoch
 
@@ -29,19 +30,30 @@ _log = logging.getLogger(__name__)
 class Control:
     """The receiving end; made with the node."""
 
-    __slots__ = ("_heard", "_node", "controller_epoch")
+    __slots__ = ("_heard", "_node", "controller_epoch", "line")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._heard: asyncio.Future[None] | None = None
+        self.line = asyncio.Lock()
+        """Held while a request is carried out: the next one begins after its last step."""
         self.controller_epoch = 0
         """The highest that any request had."""
 
-    def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
-        """Do what the controller says; an error code for each partition that a request names.
+    async def obey(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
+        """Do what the controller says, others having their turns; an error code for each partition
+        that a request names. What the disk must not forget is on it when this returns.
 
         Raises StaleControllerEpoch for a deposed one, and OSError from the log directories.
         """
+        async with self.line:
+            return await in_turns(self._steps(request))
+
+    def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
+        """`obey`, all at once."""
+        return at_once(self._steps(request))
+
+    def _steps(self, request: ControlRequest) -> Steps[Mapping[TopicPartition, int]]:
         if request.controller_epoch < self.controller_epoch:
             raise StaleControllerEpoch(
                 f"{type(request).__name__} of controller {request.controller_id} in epoch "
@@ -60,14 +72,14 @@ class Control:
                 heard.set_result(None)
             return {}
         if isinstance(request, LeaderAndIsr):
-            return node.replicas.apply_leader_and_isr(request)
+            return (yield from node.replicas.leader_and_isr(request))
         assert isinstance(request, StopReplica)
         outdone = [name for name in request.partitions if self._is_outdone(request, name)]
         if not outdone:
-            return node.replicas.apply_stop_replica(request)
+            return (yield from node.replicas.stop_replica(request))
         _log.warning("%d replicas stay: what is to stop them is out of date", len(outdone))
         rest = tuple(name for name in request.partitions if name not in outdone)
-        codes = node.replicas.apply_stop_replica(request._replace(partitions=rest))
+        codes = yield from node.replicas.stop_replica(request._replace(partitions=rest))
         return {**codes, **dict.fromkeys(outdone, FencedLeaderEpoch.code)}
 
     def _is_outdone(self, request: StopReplica, name: TopicPartition) -> bool:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker import log_dir_events
 from barnabas.broker.candidacy import Candidacy
-from barnabas.broker.deliveries import Deliveries
+from barnabas.broker.deliveries import Deliver, Deliveries
 from barnabas.broker.office import OfficeSettings, Seat
 from barnabas.broker.producer_ids import take_block
 from barnabas.broker.registration import ensure_base
 from barnabas.broker.topic_changes import TopicChanges
 from barnabas.clock import Clock, Random
 from barnabas.cluster import layout
-from barnabas.cluster.control import ControlRequest, IsrAnswer, IsrProposal
+from barnabas.cluster.control import IsrAnswer, IsrProposal
 from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from barnabas.cluster.loading import LatestEpochOf, children, no_log
 from barnabas.cluster.store import MetadataError, MetadataStore, SessionExpired
@@ -65,11 +65,11 @@ class ControllerRunner:
         broker_id: int,
         clock: Clock,
         random: Random,
-        deliver: Callable[[ControlRequest], object],
+        deliver: Deliver,
         latest_epoch_of: LatestEpochOf = no_log,
         peers: Peers | None = None,
     ) -> None:
-        """`deliver` hands a request to this broker; it must not await, and may raise OSError.
+        """`deliver` hands a request to this broker: see `Deliveries`.
 
         `latest_epoch_of`: what this broker's logs know of leader epochs that the store has lost.
         `peers`: how to reach the other brokers; None where there can be none.

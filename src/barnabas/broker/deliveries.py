@@ -8,9 +8,8 @@ registered anew, gets nothing any more of what was decided for its registration 
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.control import ControlRequest, LeaderAndIsr, UpdateMetadata
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_PARTITIONS_AT_ONCE = 16
-"""Made or removed between two looks at what else there is to do; each costs file operations."""
+_PARTITIONS_AT_ONCE = 1_000
+"""Made or removed between two waits for the disk."""
 
 Codes = Mapping[TopicPartition, int]
+Deliver = Callable[[ControlRequest], Awaitable[object]]
 Answered = Callable[[int, ControlRequest, Codes], None]
 """Told of the broker that has answered, of what it was asked, and of an error code for each
 partition in it."""
@@ -55,10 +55,9 @@ class Deliveries:
         "timeout_ms",
     )
 
-    def __init__(
-        self, broker_id: int, deliver: Callable[[ControlRequest], object], peers: Peers | None
-    ) -> None:
-        """`deliver` hands a request to this broker; it must not await, and may raise OSError."""
+    def __init__(self, broker_id: int, deliver: Deliver, peers: Peers | None) -> None:
+        """`deliver` hands a request to this broker, which has carried it out when that returns; it
+        may raise OSError."""
         self._broker_id = broker_id
         self._deliver = deliver
         self._peers = peers
@@ -112,7 +111,7 @@ class Deliveries:
     async def _hand_over(self, request: ControlRequest) -> None:
         for part in _parts(request):
             try:
-                codes = self._deliver(part)
+                codes = await self._deliver(part)
             except OSError as error:
                 # A log that cannot be made or removed is that broker's trouble, and its
                 # clients learn of it there; the other topics go on.
@@ -120,8 +119,6 @@ class Deliveries:
                 codes = None
             if not isinstance(part, UpdateMetadata):
                 self._answered(self._broker_id, part, _codes(part, codes))
-            if part is not request:
-                await asyncio.sleep(0)
 
     def _answered(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
         self.on_answer(broker_id, request, codes)

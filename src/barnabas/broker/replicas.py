@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from barnabas.broker.lanes import OF_THE_LOOP, Lanes, in_lane
 from barnabas.broker.replica import Replica
+from barnabas.broker.turns import Steps, at_once
 from barnabas.clock import Clock
 from barnabas.cluster.control import (
     IsrAnswer,
@@ -28,6 +30,8 @@ from barnabas.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.cluster.layout import uuid_text
 from barnabas.config import BrokerConfig
 from barnabas.errors import (
+    NONE,
+    InconsistentTopicId,
     KafkaError,
     KafkaStorageError,
     NotLeaderOrFollower,
@@ -44,6 +48,10 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 DirectoryFailed = Callable[[Path, Sequence[TopicPartition]], None]
+Codes = dict[TopicPartition, int]
+
+_PARTITIONS_PER_TURN = 16
+"""Each may cost file operations; others are served between."""
 
 
 def _nobody(*_: object) -> None:
@@ -63,9 +71,9 @@ class Replicas:
         "_clock",
         "_config",
         "_dirty",
-        "_foreign",
         "_has_unread",
         "_live",
+        "_made",
         "_offline",
         "_overrides",
         "_replicas",
@@ -104,7 +112,7 @@ class Replicas:
         self._replicas: dict[tuple[str, int], Replica] = {}  # by TopicPartition
         self._overrides: dict[str, Mapping[str, str]] = {}  # of the topics hosted here
         self._offline: set[TopicPartition] = set()
-        self._foreign: set[TopicPartition] = set()  # on disk as another topic's of that name
+        self._made: dict[TopicPartition, int] = {}  # logs of this life, and for which registration
         # Nobody knows what lies in a directory that has failed before it was read.
         self._has_unread = bool(store.failed_directories)
         self._dirty: list[Replica] = []
@@ -180,38 +188,85 @@ class Replicas:
 
     # --- what the controller says ----------------------------------------------------------------
 
-    def apply_leader_and_isr(self, request: LeaderAndIsr) -> dict[TopicPartition, int]:
+    def apply_leader_and_isr(self, request: LeaderAndIsr) -> Codes:
+        """`leader_and_isr`, all at once."""
+        return at_once(self.leader_and_isr(request))
+
+    def leader_and_isr(self, request: LeaderAndIsr) -> Steps[Codes]:
         """Host, lead or follow as the controller says; an error code for each partition.
 
         An older leader epoch changes nothing, nor does an ISR that is older than what is known.
         """
-        codes = {}
-        for state in request.partitions:
-            replica = self._replicas.get(state.topic_partition)
-            if replica is not None and replica.partition.topic_id != state.topic_id:
-                # Its topic was deleted while nobody could tell this broker, and made again.
-                self._gone(self._replicas.pop(state.topic_partition))
-                replica = None
-            if replica is None:
-                replica = self._try_to_host(state)
-            if replica is None:
-                codes[state.topic_partition] = KafkaStorageError.code
-                continue
-            codes[state.topic_partition] = 0
-            if state.partition.leader != NO_LEADER:
-                self.placed(state.topic_partition)
-            partition, told = replica.partition, state.partition
-            if (told.leader_epoch, told.partition_epoch) <= (
-                partition.leader_epoch,
-                partition.partition_epoch,
-            ):
-                continue
-            try:
-                self._take_role(replica, told)
-            except OSError as error:
-                self.fail_directory(replica, error)
-                codes[state.topic_partition] = KafkaStorageError.code
+        codes: Codes = {}
+        yield from self._set_strays_aside(request)
+        for done, state in enumerate(request.partitions, 1):
+            codes[state.topic_partition] = self._apply(state)
+            if done % _PARTITIONS_PER_TURN == 0:
+                yield None
         return codes
+
+    def _apply(self, state: PartitionState) -> int:
+        """What is said of one partition; an error code."""
+        replica = self._replicas.get(state.topic_partition)
+        if replica is None:
+            replica = self._try_to_host(state)
+        if replica is None:
+            return KafkaStorageError.code
+        if replica.partition.topic_id != state.topic_id:
+            return InconsistentTopicId.code
+        if state.partition.leader != NO_LEADER:
+            self.placed(state.topic_partition)
+        partition, told = replica.partition, state.partition
+        if (told.leader_epoch, told.partition_epoch) <= (
+            partition.leader_epoch,
+            partition.partition_epoch,
+        ):
+            return NONE
+        try:
+            self._take_role(replica, told)
+        except OSError as error:
+            self.fail_directory(replica, error)
+            return KafkaStorageError.code
+        return NONE
+
+    def _set_strays_aside(self, request: LeaderAndIsr) -> Steps[None]:
+        """Logs of topics that were deleted while nobody could tell this broker, and made again."""
+        homes: dict[Path, None] = {}
+        for state in request.partitions:
+            name = state.topic_partition
+            log = self._store.logs.get(name)
+            if log is None or log.topic_id in (None, state.topic_id):
+                continue
+            replica = self._replicas.get(name)
+            if replica is not None:
+                if self._made.get(name) == self._broker_epoch:
+                    # It was made for this registration, and no topic is deleted without the word
+                    # of its live brokers: this was said before, on a connection that was given up.
+                    _log.error("%s: a LeaderAndIsr of another topic of that name is refused", name)
+                    continue
+                del self._replicas[name]
+                self._gone(replica)
+            _log.warning(
+                "%s belongs to another topic of that name, whose id is %s: its directory is set "
+                "aside with the suffix -stray, and never opened; remove it if it is not needed",
+                log.directory,
+                uuid_text(log.topic_id or b""),
+            )
+            try:
+                homes[self._store.set_aside(name, is_stray=True)] = None
+            except DirectoryError as error:
+                self._offline.add(name)
+                self.directory_failed(error.directory, error)
+            yield None
+        yield from self._sync_names(homes)
+
+    def _sync_names(self, directories: Iterable[Path]) -> Steps[None]:
+        """What was set aside in these log directories stays so. One that refuses has failed."""
+        for path in directories:
+            try:
+                yield partial(self._store.sync_names, path)
+            except DirectoryError as error:
+                self.directory_failed(error.directory, error)
 
     def _take_role(self, replica: Replica, told: PartitionImage) -> None:
         """Lead or follow in a new epoch, or with another ISR in the one that is."""
@@ -246,27 +301,44 @@ class Replicas:
         if is_new:
             self.on_leading(replica)
 
-    def apply_stop_replica(self, request: StopReplica) -> dict[TopicPartition, int]:
+    def apply_stop_replica(self, request: StopReplica) -> Codes:
+        """`stop_replica`, all at once."""
+        return at_once(self.stop_replica(request))
+
+    def stop_replica(self, request: StopReplica) -> Steps[Codes]:
         """Stop hosting the partitions, and delete their data if so told; an error code for each.
 
         What lies in a log directory that is out of reach stays as it is, which is said: it would
-        come back with the disk.
+        come back with the disk. A deletion that is reported is durable, or the old log would be
+        back after a power cut, when the name may be another topic's.
         """
-        codes = {}
-        for topic_partition in request.partitions:
-            if self._is_out_of_reach(topic_partition, request.delete):
-                codes[topic_partition] = KafkaStorageError.code
+        codes: Codes = {}
+        deleted: dict[TopicPartition, Path] = {}
+        for done, name in enumerate(request.partitions, 1):
+            if self._is_out_of_reach(name, request.delete):
+                codes[name] = KafkaStorageError.code
                 continue
-            codes[topic_partition] = 0
-            replica = self._replicas.pop(topic_partition, None)
-            self._offline.discard(topic_partition)
+            codes[name] = NONE
+            replica = self._replicas.pop(name, None)
+            self._offline.discard(name)
             if replica is not None:
                 self._gone(replica)
-            is_ours = topic_partition not in self._foreign
-            if request.delete and is_ours and topic_partition in self._store.logs:
-                codes[topic_partition] = self._delete(topic_partition)
-            if request.delete and not codes[topic_partition]:
-                self.placed(topic_partition)
+            if request.delete and name in self._store.logs:
+                self._made.pop(name, None)
+                home = self._delete(name)
+                if home is None:
+                    codes[name] = KafkaStorageError.code
+                else:
+                    deleted[name] = home
+            if done % _PARTITIONS_PER_TURN == 0:
+                yield None
+        yield from self._sync_names(dict.fromkeys(deleted.values()))
+        for name, home in deleted.items():
+            if home not in self._store.online_directories:
+                self._offline.add(name)
+                codes[name] = KafkaStorageError.code
+        if request.delete:
+            self.placed(*(name for name, code in codes.items() if code == NONE))
         return codes
 
     def stop_what_moved(self, topics: Iterable[TopicImage]) -> None:
@@ -286,22 +358,18 @@ class Replicas:
                     del self._replicas[replica.topic_partition]
                     self._gone(replica)
 
-    def _delete(self, name: TopicPartition) -> int:
-        """An error code; where the disk refuses, the directory has failed with the log in it."""
-        directory = self._store.directory_of(name)
+    def _delete(self, name: TopicPartition) -> Path | None:
+        """Where it lay; None: the disk refuses, and the directory has failed with the log in it."""
         try:
-            self._store.delete(name)
-        except OSError as error:
+            return self._store.set_aside(name)
+        except DirectoryError as error:
             self._offline.add(name)
-            self.directory_failed(directory, error)
-            return KafkaStorageError.code
-        return 0
+            self.directory_failed(error.directory, error)
+            return None
 
     def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
         """Whether a replica that is to be stopped lies, or may lie, where nobody can reach it."""
         may_be_unread = delete and self._has_unread
-        if name in self._foreign:
-            return may_be_unread  # what is there is not this replica
         return name not in self._store.logs and (name in self._offline or may_be_unread)
 
     def placed(self, *names: TopicPartition) -> None:
@@ -382,18 +450,6 @@ class Replicas:
         name = state.topic_partition
         if name in self._offline:
             return None
-        log = self._store.logs.get(name)
-        if log is not None and log.topic_id not in (None, state.topic_id):
-            _log.error(
-                "%s belongs to another topic of that name, whose id is %s; it is left alone and "
-                "the partition is offline: move the directory elsewhere and restart the broker",
-                log.directory,
-                uuid_text(log.topic_id or b""),
-            )
-            self._foreign.add(name)
-            self._offline.add(name)
-            return None
-        self._foreign.discard(name)
         try:
             return self._host(state)
         except DirectoryError as error:
@@ -416,6 +472,7 @@ class Replicas:
         log = self._store.logs.get(name)
         if log is None:
             log = self._store.create(name, state.topic_id, config, is_new=state.is_new)
+            self._made[name] = self._broker_epoch
         else:
             if log.topic_id is None:
                 self._store.give_topic_id(name, state.topic_id)

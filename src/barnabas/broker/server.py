@@ -180,7 +180,7 @@ class Server:
             self.broker_id,
             self.clock,
             self.random,
-            lambda request: self.node.control.carry_out(request),
+            lambda request: self.node.control.obey(request),
             latest_epoch_of=self._latest_epoch_of,
             peers=peers,
         )

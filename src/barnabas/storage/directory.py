@@ -10,6 +10,7 @@
     cleaner-offset-checkpoint           up to where each compacted partition is clean
     <topic>-<partition>/                a replica
     <topic>-<partition>.<32 hex>-delete/     one that was deleted and is about to go
+    <topic>-<partition>.<32 hex>-stray/      one of another topic of that name: kept, never opened
 
 Invariant: the marker of a clean stop exists only while nothing in the directory has changed since
 that stop. It is removed, durably, before the first log is opened.
@@ -20,6 +21,7 @@ were deleted by request. The others are begun anew where they cannot be read.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,8 +46,9 @@ _CLEAN_MARKER_TEXT = b'{"version":0,"brokerEpoch":-1}'
 _BOOT = ".barnabas_boot"
 _KRAFT_LOG = "__cluster_metadata-0"
 _NOT_OURS = frozenset({"remote-log-index-cache", "lost+found"})
-_DELETED_SUFFIX = "-delete"
-_SET_ASIDE_SUFFIXES = ("-stray", "-future")
+DELETED_SUFFIX, STRAY_SUFFIX = "-delete", "-stray"
+_SET_ASIDE_SUFFIXES = (DELETED_SUFFIX, STRAY_SUFFIX, "-future")
+_IDS = 1 << 128
 _MAX_NAME = 255
 
 
@@ -217,7 +220,7 @@ class LogDirectory:
             if (
                 entry.is_directory
                 and entry.name not in _NOT_OURS
-                and not entry.name.endswith((_DELETED_SUFFIX, *_SET_ASIDE_SUFFIXES))
+                and not entry.name.endswith(_SET_ASIDE_SUFFIXES)
             ):
                 found.append(self._parse(entry.name))
         return found
@@ -234,21 +237,36 @@ class LogDirectory:
     def path_of(self, topic_partition: TopicPartition) -> Path:
         return self.path / str(topic_partition)
 
-    def set_aside(self, topic_partition: TopicPartition, unique: bytes) -> None:
-        """Rename a replica that was deleted, at once and atomically; `purge` removes it.
+    def set_aside(self, topic_partition: TopicPartition, unique: bytes, suffix: str) -> Path:
+        """Rename a replica, at once and atomically, to a name of Kafka's for one that is out of
+        use; returns the new path. `sync` makes that durable, and `purge` removes deleted ones.
 
-        `unique` (16 bytes) keeps two topics of one name apart.
+        `unique` (16 bytes) keeps two topics of one name apart, and is counted on if it is taken.
         """
-        suffix = f"-{topic_partition.partition}.{unique.hex()}{_DELETED_SUFFIX}"
-        target = self.path / (topic_partition.topic[: _MAX_NAME - len(suffix)] + suffix)
-        if any(entry.name == target.name for entry in self._files.list(self.path)):
-            self._files.remove_directory(target)
-        self._files.replace(self.path_of(topic_partition), target)
+        number = int.from_bytes(unique)
+        while True:
+            ending = f"-{topic_partition.partition}.{number:032x}{suffix}"
+            target = self.path / (topic_partition.topic[: _MAX_NAME - len(ending)] + ending)
+            try:
+                self._files.replace(self.path_of(topic_partition), target)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+                number = (number + 1) % _IDS
+            else:
+                return target
+
+    def sync(self) -> None:
+        """Make the names in it durable. DirectoryError."""
+        try:
+            self._files.sync(self.path)
+        except OSError as cause:
+            raise DirectoryError(self.path, cause) from cause
 
     def purge(self) -> None:
         """Remove the replicas that were set aside, now or before a crash; takes time."""
         for entry in self._files.list(self.path):
-            if entry.is_directory and entry.name.endswith(_DELETED_SUFFIX):
+            if entry.is_directory and entry.name.endswith(DELETED_SUFFIX):
                 self._files.remove_directory(self.path / entry.name)
 
 

@@ -24,9 +24,11 @@ from types import MappingProxyType
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData
 from barnabas.storage.directory import (
+    DELETED_SUFFIX,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
+    STRAY_SUFFIX,
     DirectoryError,
     LogDirectory,
     UnusableDirectory,
@@ -303,13 +305,36 @@ class LogStore:
         write_topic_id(self._files, log.directory, topic_id)
         log.topic_id = topic_id
 
-    def delete(self, topic_partition: TopicPartition) -> None:
-        """Forget a log; its name is free at once, its bytes go with the next `purge_deleted`."""
+    def delete(self, *names: TopicPartition) -> None:
+        """Forget logs, durably; their names are free, their bytes go with the next `purge_deleted`.
+
+        DirectoryError, and nobody knows which of them would be back after a power cut.
+        """
+        for path in dict.fromkeys([self.set_aside(name) for name in names]):
+            self.sync_names(path)
+
+    def set_aside(self, topic_partition: TopicPartition, *, is_stray: bool = False) -> Path:
+        """Forget a log, and rename its directory; returns the log directory in which it lay.
+
+        After a power cut it may be back, unless `sync_names` has returned since. One that
+        `is_stray` is kept: the name belongs to another topic by now. Otherwise as `delete`.
+        """
         log = self._logs.pop(topic_partition)
         directory = self._homes.pop(topic_partition)
         self.high_watermarks.pop(topic_partition, None)
         log.abandon()
-        directory.set_aside(topic_partition, log.topic_id or bytes(16))
+        suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX
+        try:
+            directory.set_aside(topic_partition, log.topic_id or bytes(16), suffix)
+        except OSError as cause:
+            raise DirectoryError(directory.path, cause) from cause
+        return directory.path
+
+    def sync_names(self, path: Path) -> None:
+        """What was set aside in a log directory stays so; suits a thread. DirectoryError."""
+        for directory in self._directories:
+            if directory.path == path:
+                directory.sync()
 
     def purge_deleted(self) -> None:
         """Remove the bytes of deleted logs. Takes as long as the disk; suits a thread."""

@@ -80,7 +80,7 @@ class SomeBroker:
             broker_id,
             clock,
             random,
-            self.carry_out,
+            self._deliver,
             peers=Peers(self.config, clock, random),
         )
         self.runner.on_registered = self._registered
@@ -98,6 +98,9 @@ class SomeBroker:
         await self.runner.start(
             BrokerImage(self.id, (endpoint,), None, 0, may_have_lost=self.may_have_lost)
         )
+
+    async def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int]:
+        return self.carry_out(request)
 
     def _registered(self, broker: BrokerImage) -> None:
         self.epochs.append(broker.epoch)

@@ -249,26 +249,6 @@ def test_if_another_was_faster_the_rest_is_made_all_the_same(tmp_path: Path) -> 
     run(scenario, lambda: EmbeddedStore.open(tmp_path))
 
 
-def test_a_topic_of_many_partitions_does_not_keep_the_broker_from_its_clients() -> None:
-    """Its directories are made a few at a time, with a look at the other sockets between."""
-
-    async def scenario(host: Host) -> None:
-        looks = 0
-
-        async def client() -> None:
-            nonlocal looks
-            while len(host.hosted) < 1000:
-                looks += 0 < len(host.hosted) < 1000
-                await asyncio.sleep(0)
-
-        task = asyncio.ensure_future(client())
-        await host.runner.create_topic(NewTopic("t", partitions=1000))
-        await task
-        assert looks >= 30
-
-    run(scenario)
-
-
 # --- directories that fail -------------------------------------------------------------------
 
 
@@ -341,8 +321,8 @@ def test_a_directory_that_fails_during_the_start(tmp_path: Path) -> None:
         host = Host(EmbeddedStore.open(tmp_path))
         telling = []
 
-        def deliver(request: ControlRequest) -> None:
-            host._deliver(request)
+        async def deliver(request: ControlRequest) -> None:
+            await host._deliver(request)
             if isinstance(request, LeaderAndIsr) and not telling:
                 lost = host.runner.replicas_offline([TopicPartition("t", 1)])
                 telling.append(asyncio.get_running_loop().create_task(lost))

@@ -51,7 +51,7 @@ class Host:
         self.lost: set[TopicPartition] = set()  # with a directory, which it says when told to stop
         self.runner = ControllerRunner(store, 0, SystemClock(), SystemRandom(), self._deliver)
 
-    def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int] | None:
+    async def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int] | None:
         self.told.append(request)
         if isinstance(request, UpdateMetadata):
             self.image = self.image.apply(request)
@@ -452,7 +452,7 @@ def test_a_log_that_cannot_be_made_does_not_stop_the_others(
     async def scenario() -> None:
         store = EmbeddedStore()
 
-        def deliver(request: ControlRequest) -> None:
+        async def deliver(request: ControlRequest) -> None:
             if isinstance(request, LeaderAndIsr):
                 raise OSError(28, "No space left on device")
 

@@ -7,21 +7,30 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from barnabas import Broker
 from barnabas.broker.replica import Replica
-from barnabas.broker.replicas import Replicas
+from barnabas.broker.replicas import Codes, Replicas
+from barnabas.broker.turns import Steps, in_turns
 from barnabas.clock import SystemClock
 from barnabas.cluster.control import IsrAnswer, LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage
 from barnabas.config import BrokerConfig
-from barnabas.errors import InvalidUpdateVersion, KafkaStorageError, NotLeaderOrFollower
-from barnabas.storage.files import OsFiles
+from barnabas.errors import (
+    InconsistentTopicId,
+    InvalidUpdateVersion,
+    KafkaStorageError,
+    NotLeaderOrFollower,
+)
+from barnabas.simulation.whole.files import SimFiles
+from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from tests.raw_client import RawClient, batch
+from tests.simulation.whole.set_clock import SetClock
 from tests.unit.broker.replicated import EPOCHS, Follower, Shared, fill, inside, replicas_of
 
 News = list[tuple[str, str, int]]
@@ -179,10 +188,10 @@ TOPIC_ID = b"\1" * 16
 class OnDisks:
     """Replicas in two log directories, in one life of their broker."""
 
-    def __init__(self, directories: list[Path]) -> None:
+    def __init__(self, directories: list[Path], files: Files | None = None) -> None:
         config = BrokerConfig({})
         self.store = LogStore.open(
-            OsFiles(), directories, config=config.log_config({}), broker_id=0, now_ms=0
+            files or OsFiles(), directories, config=config.log_config({}), broker_id=0, now_ms=0
         )
         self.replicas = Replicas(0, self.store, config, SystemClock())
 
@@ -252,27 +261,50 @@ def test_st_10_a_disk_that_refuses_the_deletion_has_failed(directories: list[Pat
     assert disks.stop(FIRST, SECOND) == [KafkaStorageError.code, 0]
 
 
-def test_st_10_another_topic_s_log_does_not_hold_up_a_deletion(directories: list[Path]) -> None:
-    """It is left alone, and nothing of this topic lies here."""
+OTHER_ID = b"\2" * 16
+
+
+def set_aside(home: Path) -> list[str]:
+    """What lies in a log directory under a name of Kafka's for what is out of use."""
+    return [path.name for path in home.iterdir() if path.name.endswith(("-stray", "-delete"))]
+
+
+def test_zk_4_another_topic_s_log_is_set_aside_when_its_namesake_is_made(
+    directories: list[Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a restart: a power cut has undone its deletion, or this broker missed that."""
+    before = OnDisks(directories)
+    before.host(FIRST)
+    put(before, FIRST)
+    home = before.store.directory_of(FIRST)
+    before.store.close()
     disks = OnDisks(directories)
-    disks.host(FIRST)
-    home = disks.store.directory_of(FIRST)
+    assert disks.host(FIRST, topic_id=OTHER_ID) == 0
+    replica = disks.replicas.leader_of(FIRST)
+    assert (replica.log.topic_id, replica.log.log_end_offset) == (OTHER_ID, 0)
+    (stray,) = set_aside(home)
+    assert stray == f"t-0.{TOPIC_ID.hex()}-stray"
+    assert (home / stray / "00000000000000000000.log").stat().st_size, "no data is lost"
+    assert f"{home / 't-0'} belongs to another topic" in caplog.text
     disks.store.close()
     disks = OnDisks(directories)
-    assert disks.host(FIRST, topic_id=b"\2" * 16) == KafkaStorageError.code
-    for delete in (False, True, True):  # as a controller tells it
-        assert disks.stop(FIRST, delete=delete) == [0]
-        assert (home / "t-0").is_dir()
-    assert disks.host(FIRST) == 0
+    assert disks.host(FIRST, topic_id=OTHER_ID) == 0
+    assert set_aside(home) == [stray]
     assert disks.stop(FIRST) == [0]
-    assert not (home / "t-0").exists(), "its own topic may delete it"
+    disks.store.purge_deleted()
+    assert set_aside(home) == [stray]
     disks.store.close()
 
 
-def test_st_10_beside_another_topic_s_log_its_own_may_lie_where_nobody_has_read(
+def put(disks: OnDisks, name: TopicPartition) -> None:
+    disks.store.logs[name].append(memoryview(bytearray(batch(b"a"))), 1, 0)
+    disks.store.logs[name].write_staged()
+
+
+def test_st_10_another_topic_s_log_does_not_keep_its_namesake_from_an_unread_directory(
     directories: list[Path],
 ) -> None:
-    """What answers for one directory does not answer for the other."""
+    """Who may have the new one's records elsewhere does not begin anew."""
     before = OnDisks(directories)
     before.host(FIRST)
     home = before.store.directory_of(FIRST)
@@ -282,10 +314,9 @@ def test_st_10_beside_another_topic_s_log_its_own_may_lie_where_nobody_has_read(
     away.write_bytes(b"not a directory")
     disks = OnDisks(directories)
     assert disks.store.failed_directories == (away,)
-    assert disks.host(FIRST, topic_id=b"\2" * 16, is_new=False) == KafkaStorageError.code
+    assert disks.host(FIRST, topic_id=OTHER_ID, is_new=False) == KafkaStorageError.code
+    assert set_aside(home) == [f"t-0.{TOPIC_ID.hex()}-stray"]
     assert disks.stop(FIRST) == [KafkaStorageError.code]
-    assert disks.stop(FIRST, delete=False) == [0]
-    assert (home / "t-0").is_dir()
     disks.store.close()
 
 
@@ -293,13 +324,95 @@ def test_zk_4_a_namesake_is_not_served_from_the_log_of_a_deleted_topic(
     directories: list[Path],
 ) -> None:
     """Whoever missed the deletion hosts the old one still, when the new one begins."""
+    before = OnDisks(directories)
+    before.host(FIRST, SECOND)
+    put(before, FIRST)
+    before.store.close()
     disks = OnDisks(directories)
     disks.host(FIRST, SECOND)
-    for _ in range(2):
-        assert disks.host(FIRST, topic_id=b"\2" * 16) == KafkaStorageError.code
-        with pytest.raises(KafkaStorageError):
-            disks.replicas.leader_of(FIRST)
-    assert (disks.store.directory_of(FIRST) / "t-0").is_dir()
-    assert disks.host(SECOND) == 0
+    assert disks.host(FIRST, topic_id=OTHER_ID) == 0
+    assert disks.replicas.leader_of(FIRST).log.log_end_offset == 0
     assert disks.replicas.leader_of(SECOND)
+    disks.store.close()
+
+
+def test_zk_4_a_late_word_of_a_deleted_topic_does_not_take_its_namesake_s_log(
+    directories: list[Path],
+) -> None:
+    """It was sent before, on a connection that the controller has given up."""
+    disks = OnDisks(directories)
+    disks.host(FIRST)
+    put(disks, FIRST)
+    home = disks.store.directory_of(FIRST)
+    assert disks.host(FIRST, topic_id=OTHER_ID) == InconsistentTopicId.code
+    assert disks.replicas.leader_of(FIRST).log.log_end_offset == 1
+    assert set_aside(home) == []
+    disks.replicas.broker_epoch = 7  # what is said to this registration, the other one never heard
+    assert disks.host(FIRST, topic_id=OTHER_ID) == 0
+    assert set_aside(home) == [f"t-0.{TOPIC_ID.hex()}-stray"]
+    disks.store.close()
+
+
+class NamesThatFail(OsFiles):
+    """No log directory syncs its names any more."""
+
+    __slots__ = ("failing",)
+
+    def __init__(self) -> None:
+        self.failing: list[Path] = []
+
+    def sync(self, path: Path) -> None:
+        if path in self.failing:
+            raise OSError(5, "EIO")
+        super().sync(path)
+
+
+def test_st_10_a_deletion_that_may_be_undone_is_not_reported(directories: list[Path]) -> None:
+    files = NamesThatFail()
+    disks = OnDisks(directories, files)
+    disks.host(FIRST, SECOND)
+    home = disks.store.directory_of(FIRST)
+    files.failing.append(home)
+    assert disks.stop(FIRST, SECOND) == [KafkaStorageError.code, 0]
+    assert disks.store.failed_directories == (home,)
+    assert disks.replicas.offline == {FIRST}
+
+
+def test_st_10_what_was_reported_as_deleted_is_not_back_after_a_power_cut() -> None:
+    """Or it would be another topic's log under the name of one that is made again."""
+    for seed in range(40):
+        machine = SimFiles(SetClock(), [Path("/a"), Path("/b")])
+        disks = OnDisks([Path("/a"), Path("/b")], machine.mounted())
+        disks.host(FIRST, SECOND, THIRD)
+        for name in (FIRST, SECOND, THIRD):
+            put(disks, name)
+            disks.store.logs[name].flush()
+        assert disks.stop(FIRST, SECOND) == [0, 0]
+        machine.power_cut(Random(seed))
+        disks = OnDisks([Path("/a"), Path("/b")], machine.mounted())
+        assert set(disks.store.logs) == {THIRD}, seed
+        assert disks.host(FIRST, topic_id=OTHER_ID) == 0
+        assert disks.replicas.leader_of(FIRST).log.log_end_offset == 0
+
+
+def test_a_topic_of_many_partitions_does_not_keep_the_broker_from_its_clients(
+    directories: list[Path],
+) -> None:
+    names = tuple(TopicPartition("t", number) for number in range(400))
+    led = PartitionImage(0, 0, (0,), (0,), 0, 1)
+    states = tuple(PartitionState(name, TOPIC_ID, led, {}, is_new=True) for name in names)
+    disks = OnDisks(directories)
+
+    async def turns_during(steps: Steps[Codes]) -> int:
+        turns = 0
+        task = asyncio.ensure_future(in_turns(steps))
+        while not task.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert set(task.result().values()) == {0}
+        return turns
+
+    assert asyncio.run(turns_during(disks.replicas.leader_and_isr(LeaderAndIsr(1, 1, states)))) > 20
+    stop = StopReplica(1, 1, names, delete=True)
+    assert asyncio.run(turns_during(disks.replicas.stop_replica(stop))) > 20
     disks.store.close()

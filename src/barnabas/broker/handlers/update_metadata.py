@@ -36,9 +36,11 @@ async def _carry_out(context: Context, request: UpdateMetadataRequest) -> Update
     configs = await configs_of(context, update_metadata_topics(request))
     gone = await gone_under(context, request.controller_epoch)
     try:
-        # From here to the end without a pause: the image is the one that the value changes.
-        check_order(context, request.broker_epoch)
-        node.control.carry_out(update_metadata_value(request, context.version, node.image, configs))
+        async with node.control.line:
+            # From here to the end without a pause: the image is the one that the value changes.
+            check_order(context, request.broker_epoch)
+            value = update_metadata_value(request, context.version, node.image, configs)
+            node.control.carry_out(value)
         node.gone_topics.forget(gone)
     except KafkaError as error:
         return UpdateMetadataResponse(error_code=error.code)

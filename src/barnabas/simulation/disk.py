@@ -51,9 +51,6 @@ class _Epochs(LeaderEpochs):
     def __init__(self) -> None:
         super().__init__(cast(Files, None), Path(), is_lost=True)
 
-    def save(self) -> None:
-        """There is no file."""
-
 
 class SimLog:
     """One replica's log. `entries[i]` has the offset `base + i`."""

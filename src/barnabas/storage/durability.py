@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.config import LogConfig
-from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.epochs import LeaderEpochs, Unsaved
 from barnabas.storage.files import Files
 from barnabas.storage.segment import Segment
 from barnabas.storage.snapshot import snapshot_path
@@ -40,7 +40,7 @@ class Unsynced(NamedTuple):
     names: int
     replacements: int
     snapshot_offset: int
-    epochs_version: int
+    epochs: Unsaved | None
 
 
 class Durability:
@@ -169,7 +169,7 @@ class Durability:
             self._names,
             self._replacements,
             self._snapshot_offset,
-            self._epochs.unsynced_version,
+            self._epochs.unsaved(),
         )
 
     def sync(self, unsynced: Unsynced) -> None:
@@ -184,10 +184,14 @@ class Durability:
                     base_offset < self._begin_offset or was_replaced or self._was_cut(unsynced)
                 ):
                     raise
-        if unsynced.epochs_version:
-            self._epochs.sync(unsynced.epochs_version)
-        if self._names_synced < unsynced.names:
+        has_names = self._names_synced >= unsynced.names
+        if unsynced.epochs is not None:
+            self._epochs.save(unsynced.epochs)
+        if unsynced.epochs is not None or not has_names:
             self._files.sync(self._directory)
+        if unsynced.epochs is not None:
+            self._epochs.saved(unsynced.epochs)
+        if not has_names:
             self._files.sync(self._directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)
         if not self._was_cut(unsynced):

@@ -3,16 +3,21 @@
 Owns the ascending list of (epoch, start offset) of one log. Truncation between replicas is decided
 by it, never by the high watermark. Invariant: epochs and start offsets both rise strictly, so an
 epoch that got no record is replaced by the next one.
+
+Changes are in memory until `save`. Every batch names its epoch, so above the recovery point the log
+itself says all of this after a crash; the file has to be right below it, and is written before the
+recovery point moves. So becoming leader, following one and a cut wait for no disk.
 """
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.errors import CorruptData
-from barnabas.storage.checkpoint import encode_entries, read_entries, replace_file
+from barnabas.storage.checkpoint import encode_entries, read_entries
 from barnabas.storage.files import Files
 
 UNKNOWN = -1
@@ -25,10 +30,26 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
-class LeaderEpochs:
-    """The epochs of one log; every change is written to its file."""
+class Unsaved(NamedTuple):
+    """What the file is to say."""
 
-    __slots__ = ("_entries", "_files", "_path", "_synced_version", "_version", "latest")
+    version: int
+    entries: tuple[EpochEntry, ...]
+
+
+class LeaderEpochs:
+    """The epochs of one log."""
+
+    __slots__ = (
+        "_entries",
+        "_files",
+        "_path",
+        "_saved_version",
+        "_version",
+        "_writing",
+        "_written_version",
+        "latest",
+    )
 
     def __init__(self, files: Files, directory: Path, *, is_lost: bool = False) -> None:
         """Reads the file, unless it `is_lost`; CorruptData if it is none of ours."""
@@ -41,15 +62,17 @@ class LeaderEpochs:
             except ValueError as cause:
                 raise CorruptData(f"{self._path} has the line {' '.join(words)!r}") from cause
             self._entries.append(EpochEntry(epoch, start_offset))
-        # Of what was saved: counted, so that a change during a sync is not taken for synced.
+        # Counted, so that a change during a save is not taken for saved. Written is what a power
+        # cut may still undo, with the name of the file.
         self._version = 1
-        self._synced_version = 1 if self._entries else 0
-        self.latest = UNKNOWN
+        self._written_version = self._saved_version = 0 if is_lost else 1
+        self._writing = threading.Lock()  # threads that save: the later version is the file's
+        self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
         """The newest epoch; -1 if there is none."""
-        self._changed()
 
     def _changed(self) -> None:
         self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
+        self._version += 1
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
@@ -57,19 +80,13 @@ class LeaderEpochs:
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Say that `epoch` begins at this offset. What contradicts it was never committed."""
-        if self.note(epoch, start_offset):
-            self.save()
-
-    def note(self, epoch: int, start_offset: int) -> bool:
-        """`assign` without the writing, for recovery; whether anything changed."""
         entries = self._entries
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
-            return False
+            return
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
         self._changed()
-        return True
 
     def epoch_at(self, offset: int) -> int:
         """The epoch whose range holds the offset; -1 if none does."""
@@ -95,37 +112,30 @@ class LeaderEpochs:
         if len(kept) != len(self._entries):
             self._entries = kept
             self._changed()
-            self.save()
 
     def truncate_from_start(self, offset: int) -> None:
         """Forget epochs that end before the offset; the one that holds it begins there now."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         if i and (i > 1 or self._entries[0].start_offset < offset):
             self._entries[:i] = [EpochEntry(self._entries[i - 1].epoch, offset)]
-            self.save()
+            self._changed()
 
-    def save(self) -> None:
-        """Write the file. A replacement must not be lost together with what it replaces, so it is
-        made durable; where there is nothing to lose, in a log that was never flushed or has no
-        epoch, it need not be, and partitions are made and opened without waiting for the disk.
-        """
-        self._version += 1
-        if not self._entries:
-            self._synced_version = 0
-        is_fresh = self._synced_version == 0
-        entries = encode_entries((entry.epoch, entry.start_offset) for entry in self._entries)
-        replace_file(self._files, self._path, entries, sync=not is_fresh)
-        if not is_fresh:
-            self._synced_version = self._version
+    def unsaved(self) -> Unsaved | None:
+        """What `save` has to be given; None if the file says it already, and durably."""
+        if self._version == self._saved_version:
+            return None
+        return Unsaved(self._version, self.entries)
 
-    @property
-    def unsynced_version(self) -> int:
-        """What `sync` has to be told; 0 if the file is durable, or there is nothing in it."""
-        if not self._entries or self._synced_version == self._version:
-            return 0
-        return self._version
+    def save(self, unsaved: Unsaved) -> None:
+        """Write it, unless later ones are there; suits a thread. It replaces the file when the
+        directory is synced, and `saved` says that."""
+        with self._writing:
+            if self._written_version < unsaved.version:
+                temporary = self._path.with_name(self._path.name + ".tmp")
+                self._files.write(temporary, encode_entries(unsaved.entries), sync=True)
+                self._files.replace(temporary, self._path)
+                self._written_version = unsaved.version
 
-    def sync(self, version: int) -> None:
-        """Make the file as it was at that version durable; suits a thread."""
-        self._files.sync(self._path)
-        self._synced_version = max(self._synced_version, version)
+    def saved(self, unsaved: Unsaved) -> None:
+        """No power cut undoes it."""
+        self._saved_version = max(self._saved_version, unsaved.version)

@@ -151,8 +151,7 @@ class Log:
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
         """On becoming leader, before any append: the epoch begins at the log end."""
-        with self._failing():
-            self.epochs.assign(leader_epoch, self.log_end_offset)
+        self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def append(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
         """Append a producer's batch as the leader; patches offset, epoch and time into `records`.
@@ -266,8 +265,7 @@ class Log:
         records, header, marker = copied
         base_offset, last_offset = header.base_offset, header.last_offset
         if header.partition_leader_epoch > self.epochs.latest:
-            with self._failing():
-                self.epochs.assign(header.partition_leader_epoch, base_offset)
+            self.epochs.assign(header.partition_leader_epoch, base_offset)
         timestamp, limits = header.max_timestamp, self.limits
         segment = self._segments.active
         if (segment.size_bytes or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET) and (
@@ -409,8 +407,7 @@ class Log:
         assert offset <= self.log_end_offset, "a log cannot start behind its end"
         if offset > self.log_start_offset:
             self.log_start_offset = offset
-            with self._failing():
-                self.epochs.truncate_from_start(offset)
+            self.epochs.truncate_from_start(offset)
 
     def enforce_retention(self, now_ms: int, high_watermark: int, wall_ms: int | None) -> int:
         """Take the segments out that the topic keeps no longer (ST-6); returns how many.

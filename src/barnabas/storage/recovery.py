@@ -29,7 +29,7 @@ from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_header, verify_crc
 from barnabas.storage.contents import Contents
 from barnabas.storage.durability import Durable
-from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.epochs import EpochEntry, LeaderEpochs
 from barnabas.storage.files import Entry, Files
 from barnabas.storage.gaps import UNKNOWN, read_gaps_end
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
@@ -101,6 +101,9 @@ class _Opening:
         self.snapshots: list[int] = []
         self.is_clean = start.is_clean
         self.producers: Producers | None = None  # at the log end, as soon as they are known
+        # What the file says of epochs where only the log knows; and up to where that was scanned.
+        self.claimed: tuple[EpochEntry, ...] = ()
+        self.scanned_to = 0
 
     def run(self) -> Contents:
         entries = settle(self.files, self.directory)
@@ -108,7 +111,6 @@ class _Opening:
         self.snapshots = snapshot_offsets(entries)
         odd = self._find_segments(entries)
         self.epochs = self._load_epochs()
-        known_epochs = self.epochs.entries
         for i, segment in enumerate(self.segments):
             if segment in odd and (self.is_clean or i < self._first_unsafe()):
                 self._rebuild_damaged(i)
@@ -125,8 +127,6 @@ class _Opening:
         if not self.segments:
             end_offset = start_offset
             self.segments.append(Segment.create(self.files, self.directory, end_offset))
-        if self.epochs.entries != known_epochs:
-            self.epochs.save()
         self.epochs.truncate_from_end(end_offset)
         self.epochs.truncate_from_start(start_offset)
         snapshot_offset = self._settle_producers(start_offset, end_offset)
@@ -208,9 +208,13 @@ class _Opening:
         for segment in self.segments if self.is_clean else self.segments[: self._first_unsafe()]:
             for batch in segment.headers(0):
                 if batch.header.partition_leader_epoch > epochs.latest:
-                    epochs.note(batch.header.partition_leader_epoch, batch.header.base_offset)
+                    epochs.assign(batch.header.partition_leader_epoch, batch.header.base_offset)
             segment.release()
-        epochs.save()
+        unsaved = epochs.unsaved()
+        assert unsaved is not None
+        epochs.save(unsaved)
+        self.files.sync(self.directory)
+        epochs.saved(unsaved)
         return epochs
 
     def _end_offset(self) -> int:
@@ -257,6 +261,11 @@ class _Opening:
         """Scan what may not have reached the disk; cut the log at the first bad batch."""
         first = self._first_unsafe()
         self.producers = self._producers_before(first)
+        if self.segments:
+            self.scanned_to = self.segments[first].base_offset
+            known = self.epochs.entries
+            self.claimed = tuple(each for each in known if each.start_offset >= self.scanned_to)
+            self.epochs.truncate_from_end(self.scanned_to)
         for i, segment in enumerate(self.segments[first:], first):
             end, end_offset = self._rebuild(segment, self.producers)
             if end < segment.size_bytes:
@@ -317,15 +326,27 @@ class _Opening:
                 segment.index_time()
                 last_indexed = position
             if header.partition_leader_epoch > self.epochs.latest:
-                self.epochs.note(header.partition_leader_epoch, header.base_offset)
+                self._learn_epoch(header.partition_leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 aborted = apply_batch(producers, segment, batch)
                 if aborted is not None:
                     segment.index_aborted(aborted)
-            next_offset = last_offset + 1
+            next_offset = self.scanned_to = last_offset + 1
             end = position + header.batch_length + LOG_OVERHEAD_BYTES
         segment.index_time()
         return end, next_offset
+
+    def _learn_epoch(self, epoch: int, base_offset: int) -> None:
+        """A batch is the first in its epoch that is left. If compaction took what was before it,
+        only the file knows where that began; elsewhere it may tell of what was cut off since."""
+        for claimed in self.claimed:
+            if (
+                self.epochs.latest < claimed.epoch <= epoch
+                and self.scanned_to <= claimed.start_offset <= base_offset
+            ):
+                self.epochs.assign(*claimed)
+        if epoch > self.epochs.latest:
+            self.epochs.assign(epoch, base_offset)
 
     # --- producers -------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ import pytest
 from barnabas.errors import CorruptData
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import OsFiles
-from tests.unit.storage.disk import WatchedFiles
 
 
 def _epochs(directory: Path, *entries: tuple[int, int]) -> LeaderEpochs:
@@ -19,12 +18,19 @@ def _epochs(directory: Path, *entries: tuple[int, int]) -> LeaderEpochs:
     return epochs
 
 
+def _save(epochs: LeaderEpochs) -> None:
+    unsaved = epochs.unsaved()
+    if unsaved is not None:
+        epochs.save(unsaved)
+        epochs.saved(unsaved)
+
+
 def _text(directory: Path) -> str:
     return (directory / "leader-epoch-checkpoint").read_text()
 
 
 def test_st_1_the_file_has_kafkas_bytes(tmp_path: Path) -> None:
-    _epochs(tmp_path, (0, 0), (4, 22), (6, 25))
+    _save(_epochs(tmp_path, (0, 0), (4, 22), (6, 25)))
     assert _text(tmp_path) == "0\n3\n0 0\n4 22\n6 25\n"
     assert list(LeaderEpochs(OsFiles(), tmp_path).entries) == [(0, 0), (4, 22), (6, 25)]
 
@@ -76,8 +82,10 @@ def test_truncation_follows_the_log(tmp_path: Path) -> None:
     assert list(epochs.entries) == [(1, 7), (3, 10)]
     epochs.truncate_from_start(30)
     assert list(epochs.entries) == [(3, 30)]
+    _save(epochs)
     assert _text(tmp_path) == "0\n1\n3 30\n"
     epochs.truncate_from_end(0)
+    _save(epochs)
     assert _text(tmp_path) == "0\n0\n"
 
 
@@ -93,26 +101,45 @@ def test_an_empty_file_has_no_epochs(tmp_path: Path) -> None:
     assert LeaderEpochs(OsFiles(), tmp_path).latest == -1
 
 
-def test_the_first_epoch_waits_for_the_flush_and_later_ones_for_the_disk(tmp_path: Path) -> None:
-    files = WatchedFiles()
-    epochs = LeaderEpochs(files, tmp_path)
+def test_no_change_waits_for_the_disk(tmp_path: Path) -> None:
+    epochs = LeaderEpochs(OsFiles(), tmp_path)
+    assert epochs.unsaved() is None
     epochs.assign(0, 0)
-    assert files.synced == []
-    epochs.sync(epochs.unsynced_version)
-    assert files.synced == ["leader-epoch-checkpoint"]
-    assert epochs.unsynced_version == 0
     epochs.assign(1, 5)
-    assert files.synced == ["leader-epoch-checkpoint", tmp_path.name]
-    epochs.truncate_from_end(0)
-    epochs.assign(2, 0)
-    assert len(files.synced) == 2
-    assert epochs.unsynced_version > 0
+    epochs.truncate_from_end(5)
+    epochs.assign(2, 5)
+    assert not list(tmp_path.iterdir())
+    _save(epochs)
+    assert epochs.unsaved() is None
+    assert LeaderEpochs(OsFiles(), tmp_path).unsaved() is None
+    assert _text(tmp_path) == "0\n2\n0 0\n2 5\n"
 
 
-def test_what_changes_during_a_sync_is_not_taken_for_synced(tmp_path: Path) -> None:
-    epochs = LeaderEpochs(WatchedFiles(), tmp_path)
+def test_what_changes_during_a_save_is_not_taken_for_saved(tmp_path: Path) -> None:
+    epochs = LeaderEpochs(OsFiles(), tmp_path)
     epochs.assign(0, 0)
-    taken = epochs.unsynced_version
+    taken = epochs.unsaved()
+    assert taken is not None
     epochs.assign(1, 5)
-    epochs.sync(taken)
-    assert epochs.unsynced_version > taken
+    epochs.save(taken)
+    epochs.saved(taken)
+    later = epochs.unsaved()
+    assert later is not None
+    assert list(later.entries) == [(0, 0), (1, 5)]
+
+
+def test_an_earlier_save_does_not_replace_a_later_one(tmp_path: Path) -> None:
+    """Two threads may be at it."""
+    epochs = _epochs(tmp_path, (0, 0))
+    earlier = epochs.unsaved()
+    epochs.assign(1, 5)
+    later = epochs.unsaved()
+    assert earlier is not None and later is not None
+    epochs.save(later)
+    epochs.save(earlier)
+    assert _text(tmp_path) == "0\n2\n0 0\n1 5\n"
+
+
+def test_a_lost_file_is_written_again(tmp_path: Path) -> None:
+    epochs = LeaderEpochs(OsFiles(), tmp_path, is_lost=True)
+    assert epochs.unsaved() is not None

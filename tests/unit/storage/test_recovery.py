@@ -193,8 +193,41 @@ def test_epochs_are_found_in_the_batches(tmp_path: Path) -> None:
     for i in range(20):
         append(log, batch(1, 100), epoch=i // 8)
     log.release()
-    (tmp_path / "leader-epoch-checkpoint").unlink()
+    assert not (tmp_path / "leader-epoch-checkpoint").exists(), "nothing was flushed"
     assert list(open_at(tmp_path, SMALL, CRASHED).epochs.entries) == [(0, 0), (1, 8), (2, 16)]
+
+
+def _epoch_file(directory: Path, *entries: tuple[int, int]) -> None:
+    lines = [f"{epoch} {start}" for epoch, start in entries]
+    text = "\n".join(["0", str(len(lines)), *lines, ""])
+    (directory / "leader-epoch-checkpoint").write_text(text)
+
+
+def test_epochs_that_were_cut_off_before_a_crash_are_not_believed(tmp_path: Path) -> None:
+    """The file waits for the next flush: it may tell of a past that a new leader has undone, and a
+    later epoch of that must not hide the earlier ones which were copied since (KIP-101)."""
+    log = open_at(tmp_path, SMALL)
+    for i in range(20):
+        append(log, batch(1, 100), epoch=(0, 2, 3, 6)[i // 5])
+    log.release()
+    _epoch_file(tmp_path, (0, 0), (5, 7), (7, 12))
+    found = open_at(tmp_path, SMALL, CRASHED)
+    assert list(found.epochs.entries) == [(0, 0), (2, 5), (3, 10), (6, 15)]
+
+
+def test_where_epochs_began_whose_first_batches_were_compacted_only_the_file_knows(
+    tmp_path: Path,
+) -> None:
+    log = open_at(tmp_path, SMALL)
+    for offset, epoch in ((2, 0), (9, 4)):
+        raw = batch(1, 100)
+        assign_in_place(raw, 0, offset, epoch)
+        log.append_as_follower(memoryview(raw), 0)
+    log.write_staged()
+    log.release()
+    _epoch_file(tmp_path, (0, 0), (3, 4), (4, 6))
+    found = open_at(tmp_path, SMALL, CRASHED)
+    assert list(found.epochs.entries) == [(0, 0), (3, 4), (4, 6)]
 
 
 def test_epochs_of_what_was_cut_are_forgotten(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.replica import Replica
 from barnabas.broker.replicas import Replicas
+from barnabas.broker.watched_clock import WatchedClock
 from barnabas.clock import SystemClock
 from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage
@@ -63,7 +64,7 @@ class Hosted:
     def __init__(self, directory: Path, files: OsFiles | None = None, **settings: str) -> None:
         properties = {name.replace("_", "."): value for name, value in settings.items()}
         config = BrokerConfig(properties)
-        clock = SystemClock()
+        clock = WatchedClock(SystemClock())
         self.store = LogStore.open(
             files or QuickFiles(), [directory], config=config.log_config(), broker_id=0, now_ms=0
         )

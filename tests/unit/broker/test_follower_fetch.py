@@ -295,7 +295,7 @@ def test_re_8_an_idle_follower_is_no_slow_one(
     def append() -> None:
         replica.append(memoryview(bytearray(batch(b"a"))), later_ms)
         replica.write_staged()
-        replica.counted(later_ms)
+        replica.counted(later_ms, replica.log.log_end_offset)
 
     inside(replicated.broker, append)
     for after_ms, wanted in ((lag_ms - 1, []), (lag_ms + 1, [(0,)])):

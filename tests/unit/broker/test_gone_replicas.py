@@ -85,7 +85,7 @@ def test_st_10_whoever_holds_a_deleted_log_learns_that_it_is_gone(tmp_path: Path
     with pytest.raises(LogAbandoned):
         replica.log.read(0, 100, end_offset)
     with pytest.raises(LogAbandoned):
-        replica.log.enforce_retention(0, 0)
+        replica.log.enforce_retention(0, 0, 0)
     try:
         replica.log.flush()
     except OSError as error:

@@ -54,17 +54,24 @@ class WatchedClock:
 
 def _report(finding: Finding) -> None:
     if finding.turn is Turn.JUMPED:
-        from datetime import timedelta  # few brokers ever need it
-
         _log.warning(
             "the wall clock has jumped %s by %s: nothing is removed by its age (retention by time, "
             "compaction, committed offsets, producer ids, transactional ids) until the new time "
             "has lasted for %d minutes; set the clock if it is wrong",
             "forwards" if finding.by_ms > 0 else "backwards",
-            timedelta(seconds=abs(finding.by_ms) // 1000),
+            _span(abs(finding.by_ms)),
             LASTING_MS // 60_000,
         )
     elif finding.turn is Turn.CORRECTED:
         _log.info("the wall clock is back where it was: removal by age goes on")
     else:
         _log.info("the wall clock's new time has lasted: removal by age goes on")
+
+
+def _span(ms: int) -> str:
+    """As a person reads it: `30 days 0:00:06`."""
+    minutes, seconds = divmod(ms // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    clock = f"{hours}:{minutes:02}:{seconds:02}"
+    return f"{days} day{'s' if days > 1 else ''} {clock}" if days else clock

@@ -413,7 +413,6 @@ class Log:
         """Take the segments out that the topic keeps no longer (ST-6); returns how many.
 
         `wall_ms` tells their age; None: nobody knows it now, so that none goes for its age.
-
         Their files are renamed; `remove_discarded` removes them after `file.delete.delay.ms`.
         """
         self.producers.stable_below(high_watermark)  # forgets transactions that ended long ago

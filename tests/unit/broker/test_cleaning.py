@@ -16,6 +16,7 @@ from barnabas import Broker
 from barnabas.broker.cleaning import Cleaning
 from barnabas.broker.log_cleaner import LogCleaner
 from barnabas.broker.server import Server
+from barnabas.broker.watched_clock import WatchedClock
 from barnabas.config import BrokerConfig
 from barnabas.protocol.api import CREATE_TOPICS, DELETE_TOPICS, FETCH, PRODUCE
 from barnabas.protocol.messages.create_topics import (
@@ -29,6 +30,7 @@ from barnabas.records.record import BatchBuilder, Record, iterate_records
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.types import TopicPartition
+from tests.clocks import SteppedClock
 from tests.raw_client import PATIENCE_S, RawClient
 from tests.unit.broker.handlers.test_fetch import only
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
@@ -157,6 +159,20 @@ def test_st_7_only_the_newest_value_of_a_key_is_left(cleaned: Cleaned, inline: b
     assert (record.offset, record.key, record.value) == (2, b"user1", b"Wang Wu")
     assert cleaned.run(cleaner.clean_once()) is False
     cleaned.run(cleaner.end())
+
+
+def test_st_6_nothing_is_compacted_while_nobody_knows_how_old_it_is(cleaned: Cleaned) -> None:
+    """A tombstone's horizon, a lag: neither may be judged by a clock that has just jumped."""
+    cleaned.create("t")
+    cleaned.fill("t")
+    inner = SteppedClock()
+    clock, replicas = WatchedClock(inner), cleaned.server.node.replicas
+    assert clock.trusted_wall_ms() is not None
+    cleaner = LogCleaner(cleaned.config({}), clock, replicas, OsFiles(), inline=True)
+    inner.step(30 * 86_400_000)
+    assert cleaned.run(cleaner.clean_once()) is False
+    inner.step(-30 * 86_400_000)
+    assert cleaned.run(cleaner.clean_once()) is True
 
 
 def test_it_runs_by_itself_and_ends_its_process(cleaned: Cleaned) -> None:

@@ -98,6 +98,33 @@ def test_offsets_of_a_group_that_is_empty_for_long() -> None:
     assert log.places("g") == set() and "g" not in log.machine.groups
 
 
+def test_no_offset_expires_while_nobody_knows_how_old_it_is() -> None:
+    """ST-6, GC-3: those of deleted topics go all the same."""
+    log = Log()
+    log.offset("g", "t")
+    log.offset("g", "gone")
+    now = Now(DAY_MS, 30 * DAY_MS)
+    log.machine.topics_deleted(["gone"])
+    for _ in range(3):
+        for decision in log.machine.expire(now, may_forget=False):
+            log.carry_out(decision)
+    assert log.places("g") == {("t", 0)}
+    log.run_until(30 * DAY_MS)
+    assert not log.places("g")
+
+
+def test_sessions_and_the_states_of_groups_have_different_clocks() -> None:
+    """ST-6, GC-2: a session is over by the monotonic clock; when it became empty is wall time."""
+    log = Log()
+    log.group("g", "t")
+    log.machine.loaded(Now(1_000, 30 * DAY_MS))
+    for now in (Now(10_999, 60 * DAY_MS), Now(11_000, DAY_MS)):
+        for decision in log.machine.expire(now, may_forget=False):
+            log.carry_out(decision)
+        assert bool(log.machine.groups["g"].members) == (now.monotonic_ms < 11_000)
+    assert log.machine.groups["g"].state_since_ms == DAY_MS
+
+
 def test_offsets_of_old_records_without_a_time() -> None:
     log = Log()
     log.group("g", empty_since_ms=-1)

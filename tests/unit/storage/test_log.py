@@ -191,6 +191,15 @@ def test_st_2_without_times_the_clock_counts(tmp_path: Path) -> None:
     assert _bases(log) == [0, 3]
 
 
+def test_st_2_without_times_a_clock_that_is_set_back_counts_from_there(tmp_path: Path) -> None:
+    """Or the segment would stay the active one for as long as the clock was ahead."""
+    log = open_at(tmp_path, LogConfig(segment_ms=1000))
+    ahead_ms = 86_400_000
+    for now_ms in (T0 + ahead_ms, T0 + ahead_ms, T0, T0 + 1000, T0 + 1001):
+        append(log, batch(timestamp=-1), now_ms=now_ms)
+    assert _bases(log) == [0, 4]
+
+
 def test_st_2_a_segment_rolls_when_an_index_is_full(tmp_path: Path) -> None:
     log = open_at(tmp_path, LogConfig(index_interval_bytes=0, segment_index_bytes=60))
     for i in range(12):

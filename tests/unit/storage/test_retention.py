@@ -111,6 +111,17 @@ def test_st_10_a_raised_log_start_outlives_the_log(tmp_path: Path) -> None:
     assert (log.log_start_offset, log.log_end_offset) == (10, 10)
 
 
+def test_st_6_without_a_time_that_is_trusted_nothing_goes_for_its_age(tmp_path: Path) -> None:
+    """What is too large goes, and what was deleted."""
+    log = _filled(tmp_path, _config(retention_ms=0))
+    assert log.enforce_retention(T0, 10, None) == 0
+    log.raise_log_start(2)
+    assert log.enforce_retention(T0, 10, None) == 1
+    log.config = _config(retention_ms=0, retention_bytes=4 * SIZE)
+    assert log.enforce_retention(T0, 10, None) == 2
+    assert log.enforce_retention(T0, 10, T0 + 100 * HOUR_MS) == 2
+
+
 def test_records_without_a_time_are_as_old_as_their_file(tmp_path: Path) -> None:
     log = open_at(tmp_path, _config(retention_ms=1000))
     for _ in range(3):

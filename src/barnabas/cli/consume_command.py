@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Coroutine
 from typing import Any, BinaryIO, NamedTuple
 
 import click
@@ -130,16 +131,21 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     except (BadFormat, ConfigError) as error:
         raise click.UsageError(str(error)) from error
     printer = Printer(sys.stdout.buffer, layout)
-    reason = ""
-    try:
-        run_client(_print_all(consumer, start, Limits(max_messages, timeout_ms), printer))
-    except KeyboardInterrupt:
-        printer.flush()
-        reason = "it was ended before"
+    reason = _printed(_print_all(consumer, start, Limits(max_messages, timeout_ms), printer))
+    printer.flush()
     click.echo(f"Processed a total of {printer.count} messages", err=True)
     if max_messages == 0 or group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
     return _never_was_a_member(group, reason or run_client(why_no_group(servers)))
+
+
+def _printed(work: Coroutine[Any, Any, None]) -> str:
+    """Nothing, or why it was ended early: Ctrl-C is the usual end, and no error."""
+    try:
+        run_client(work)
+    except KeyboardInterrupt:
+        return "it was ended before"
+    return ""
 
 
 def _never_was_a_member(group: str, reason: str) -> int:

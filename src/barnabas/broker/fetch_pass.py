@@ -45,6 +45,7 @@ from barnabas.types import FileSlice
 if TYPE_CHECKING:
     from barnabas.cluster.image import PartitionImage
     from barnabas.replication.partition import Partition
+    from barnabas.storage.log import Log
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +105,9 @@ class FetchPass:
         "_left_bytes",
         "_silent",
         "_version",
+        "cold",
         "has_error",
+        "is_warmed",
         "places",
         "rows",
         "size_bytes",
@@ -119,6 +122,10 @@ class FetchPass:
         self._silent: list[Row] = []  # looked at, and there is nothing to say of them
         self.size_bytes = 0
         self.has_error = False
+        self.cold: list[tuple[Log, int, int]] = []
+        """Reads, from an offset and of how many bytes, that a thread has to warm first."""
+        self.is_warmed = False
+        """Whether one has done so: what is cold all the same is read."""
         self.rows: list[Row] = []
         self.places: list[Replica | Watchers] = []
         """Where the changes of what was read are told."""
@@ -231,9 +238,12 @@ class FetchPass:
             return
         # A first batch larger than every limit is returned all the same, or its reader would never
         # get past it (KIP-74).
+        max_bytes = min(self._left_bytes, wanted.partition_max_bytes)
+        if self._is_cold(log, offset, max_bytes):
+            return
         slices = replica.read(
             offset,
-            min(self._left_bytes, wanted.partition_max_bytes),
+            max_bytes,
             at_least_one_batch=self.size_bytes == 0,
             committed=self._committed,
         )
@@ -244,6 +254,15 @@ class FetchPass:
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
                 for each in log.aborted_transactions(offset, end_offset)
             ]
+
+    def _is_cold(self, log: Log, offset: int, max_bytes: int) -> bool:
+        """Whether a thread has to read first; it is noted then."""
+        if self.is_warmed or log.is_failed or offset < log.log_start_offset:
+            return False
+        if not log.is_cold(offset, max_bytes):
+            return False
+        self.cold.append((log, offset, max_bytes))
+        return True
 
     def _take(self, row: Row, slices: list[FileSlice]) -> None:
         row.data.records = slices

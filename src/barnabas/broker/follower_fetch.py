@@ -132,11 +132,14 @@ class FollowerPass(FetchPass):
             throttle = self._context.node.throttles.of_leader(replica)
             if throttle is not None and self._is_held_up(throttle, replica):
                 return
+            max_bytes = min(self._left_bytes, wanted.partition_max_bytes)
+            if self._is_cold(log, offset, max_bytes):
+                return
             self._take(
                 row,
                 log.read(
                     offset,
-                    min(self._left_bytes, wanted.partition_max_bytes),
+                    max_bytes,
                     log.log_end_offset,
                     at_least_one_batch=self.size_bytes == 0,
                 ),

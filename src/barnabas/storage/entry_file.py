@@ -38,6 +38,18 @@ class EntryFile:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def stored_bytes(self) -> int:
+        """What of it is in the file."""
+        return self._stored * self._entry.size
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether a look at any entry may have to wait for the disk; OSError."""
+        if not self._stored:
+            return False
+        return self._file is None or not self._file.is_cached(0, self.stored_bytes)
+
     def add(self, packed: bytes) -> None:
         """Append an entry. What it belongs to is in the log already, so this may not fail: on a
         full disk the entries stay in memory, and `write_out` says what is wrong."""

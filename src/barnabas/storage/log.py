@@ -8,8 +8,7 @@ the log has failed for good: everything raises until it is opened anew, and what
 acknowledged to nobody.
 
 It knows no roles: whoever calls says in which leader epoch, and up to which offset a reader may
-see. Nothing is on disk for sure before `flush`: durability comes from replicas. A log is opened by
-`recovery.open_log`, which also says what of it survives a crash.
+see. Nothing is on disk for sure before `flush`: durability comes from replicas.
 """
 
 from __future__ import annotations
@@ -73,6 +72,7 @@ class Log:
         "epochs",
         "first_dirty_offset",
         "gaps",
+        "is_cold",
         "is_failed",
         "limits",
         "log_end_offset",
@@ -107,6 +107,7 @@ class Log:
         self._config = config
         self.limits = Limits.of(config)
         self._segments = Segments(files, directory, contents.segments)
+        self.is_cold = self._segments.is_cold
         self._durability = Durability(files, directory, self.epochs, contents.durable)
         self._snapshot_offset = contents.snapshot_offset
         self._discards: Discards | None = None  # made with the first one

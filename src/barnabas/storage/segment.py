@@ -109,6 +109,11 @@ class Segment:
     def path(self, suffix: str) -> Path:
         return segment_path(self.directory, self.base_offset, suffix)
 
+    @property
+    def files(self) -> Files:
+        """The disk that it is on."""
+        return self._files
+
     # --- append ----------------------------------------------------------------------------------
 
     def append(
@@ -196,6 +201,11 @@ class Segment:
             self._first_timestamp = next(self.headers(0)).header.max_timestamp
         return self._first_timestamp
 
+    def learn_from(self, copy: Segment) -> None:
+        """A thread had to look into a copy for the largest timestamp."""
+        if self._max_timestamp is None and copy._max_timestamp is not None:
+            self.learn_max_timestamp(copy._max_timestamp, copy._offset_of_max_timestamp)
+
     def learn_max_timestamp(self, timestamp: int, offset: int) -> None:
         """From a scan: the largest so far, and the last offset of its batch."""
         self._max_timestamp = timestamp
@@ -276,6 +286,40 @@ class Segment:
     def read_batch(self, position: int, size: int) -> bytes:
         """A whole batch; shorter only if the file is."""
         return (self._file or self.open_file()).pread(size, position)
+
+    def is_cold(self, offset: int) -> bool:
+        """Whether `locate` may have to wait for the disk."""
+        if self._file is None:
+            return True
+        if offset in self._marks:
+            return False
+        try:
+            if self.offset_index.is_cold:
+                return True
+            return not self._file.is_cached(self.index_position(offset), _WINDOW_BYTES)
+        except OSError:
+            return True  # whoever reads meets it again, and deals with it
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the next look into the log file has to open it."""
+        return self._file is None
+
+    def copy(self) -> Segment:
+        """The same files as they are now, to be read by a thread while this one goes on."""
+        copy = Segment(
+            self._files,
+            self.directory,
+            self.base_offset,
+            Sizes(
+                self.size_bytes - sum(map(len, self.staged)),
+                self.offset_index.stored_bytes,
+                self.time_index.stored_bytes,
+                self.aborted.stored_bytes if self.aborted is not None else 0,
+            ),
+        )
+        copy.learn_from(self)
+        return copy
 
     # --- the files -------------------------------------------------------------------------------
 

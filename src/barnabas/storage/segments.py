@@ -101,6 +101,23 @@ class Segments(Sequence[Segment]):
                 each.release()
             raise
 
+    def is_cold(self, offset: int, max_bytes: int) -> bool:
+        """Whether a read from there may have to wait for the disk before it knows its bytes."""
+        active = self.active
+        if offset >= active.base_offset:
+            return active.is_cold(offset)
+        i = bisect_right(self._all, offset, key=_base_offset) - 1
+        segment = self._all[i]
+        if segment.is_cold(offset):
+            return True
+        max_bytes -= segment.size_bytes - segment.index_position(offset)
+        while max_bytes >= 0 and i + 1 < len(self._all):
+            i += 1
+            if self._all[i].size_bytes and self._all[i].is_closed:
+                return True
+            max_bytes -= self._all[i].size_bytes
+        return False
+
     def batch_begin(self, offset: int) -> int:
         """Where the batch begins that holds the offset, which is not below the first segment; the
         offset itself, if none does."""

@@ -12,7 +12,7 @@ first: `sendfile` would read the disk on the event loop, and keep everybody else
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from barnabas.broker.channel import Outcome
@@ -25,6 +25,7 @@ from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.replication.fetch_session import FetchSession
+from barnabas.storage.cold import warming
 from barnabas.storage.files import File
 from barnabas.types import FileSlice
 
@@ -109,6 +110,8 @@ class _Fetch:
         """Stage one: the answer if there is one now."""
         found = self._pass(is_first=True)
         yield from self._read(found)
+        if found.cold:
+            return self._wait(found, None)
         if (
             self._is_enough(found)
             or self._request.max_wait_ms <= 0
@@ -151,23 +154,40 @@ class _Fetch:
             parked.wake()  # it was not parked when it would have been told
         return parked
 
-    async def _wait(self, found: FetchPass, parked: ParkedFetch) -> FetchResponse:
+    async def _wait(self, found: FetchPass, parked: ParkedFetch | None) -> FetchResponse:
+        """Read again when `parked` is told of more; at once, if only the disk is to be asked."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._request.max_wait_ms / 1000
         while True:
-            try:
-                await parked.wait(until)
-            finally:
-                self._unpark(found, parked)
-            found = self._pass()
-            for _ in self._read(found):
-                await asyncio.sleep(0)
+            if parked is None:
+                found.release()
+            else:
+                try:
+                    await parked.wait(until)
+                finally:
+                    self._unpark(found, parked)
+            found = await self._read_warm()
             # Less than was told is there if it is not committed yet, or beyond a partition's limit.
             if self._is_enough(found) or loop.time() >= until or self._is_overtaken():
                 break
             parked = self._park(found)
         answer = sliced(self._answer(found))
         return answer if isinstance(answer, FetchResponse) else cast(FetchResponse, await answer)
+
+    async def _read_warm(self) -> FetchPass:
+        """Read; a thread reads first what is not in the page cache, so that the loop need not."""
+        found = self._pass()
+        for _ in self._read(found):
+            await asyncio.sleep(0)
+        if found.cold:
+            found.release()
+            calls = [warming(*each) for each in found.cold]
+            await asyncio.get_running_loop().run_in_executor(None, _call_all, calls)
+            found = self._pass()
+            found.is_warmed = True
+            for _ in self._read(found):
+                await asyncio.sleep(0)
+        return found
 
     def _unpark(self, found: FetchPass, parked: ParkedFetch) -> None:
         if self._session is None:
@@ -225,6 +245,11 @@ class _Fetch:
             reading.add_done_callback(lambda done: _forget(done, found))
             raise
         return response
+
+
+def _call_all(calls: list[Callable[[], None]]) -> None:
+    for call in calls:
+        call()
 
 
 def _is_cached(part: FileSlice) -> bool:

@@ -9,16 +9,24 @@
 What a client may read ends at the high watermark, or at the last stable offset if it wants only
 what is committed; a replica may read everything, and id -2 asks whichever there is.
 
+What is found by time is looked up by a thread: it may have to open every segment, and read it. All
+else is answered at once.
+
 A leader whose high watermark lies below where its epoch began does not know yet what clients have
 seen under its predecessor: it says so, rather than send them back (KIP-207).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.replica import Replica
+from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.errors import (
     CorruptData,
     InvalidRequest,
@@ -36,7 +44,11 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from barnabas.storage.cold import Lookup, newest_lookup, timestamp_lookup
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
@@ -54,17 +66,38 @@ _TELLS_UNAVAILABLE = 5
 _READ_COMMITTED = 1
 NO_EPOCH = -1
 
-Found = tuple[int, int, int]  # offset, timestamp, leader epoch
-_NONE: Found = (-1, -1, NO_EPOCH)
+Later = Coroutine[Any, Any, ListOffsetsResponse]
+
+Offset = tuple[int, int, int]  # offset, timestamp, leader epoch
+_NONE: Offset = (-1, -1, NO_EPOCH)
 
 
-def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    times = Counter(
-        (topic.name, wanted.partition_index)
-        for topic in request.topics
-        for wanted in topic.partitions
-    )
+def handle(context: Context, request: ListOffsetsRequest) -> Outcome:
+    return sliced(_answer_all(context, request))
+
+
+class _Searched(NamedTuple):
+    """A partition whose answer a thread has to find."""
+
+    replica: Replica
+    timestamp: int
+    end_offset: int
+    max_num_offsets: int
+    result: ListOffsetsPartitionResponse
+
+
+def _answer_all(
+    context: Context, request: ListOffsetsRequest
+) -> Slices[ListOffsetsResponse | Later]:
+    pace = Pace()
+    times: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            times[topic.name, wanted.partition_index] += 1
+            if pace.is_over():
+                yield
     topics = []
+    searched: list[_Searched] = []
     for topic in request.topics:
         partitions = []
         for wanted in topic.partitions:
@@ -72,15 +105,68 @@ def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse
             try:
                 if times[name] > 1:
                     raise InvalidRequest(f"{name} is listed more than once")
-                partitions.append(_answer(context, request, name, wanted))
-            except (KafkaError, OSError, CorruptData) as error:
-                row = error if isinstance(error, KafkaError) else KafkaStorageError(str(error))
+                partitions.append(_answer(context, request, name, wanted, searched))
+            except KafkaError as error:
                 failed = ListOffsetsPartitionResponse(
-                    partition_index=wanted.partition_index, error_code=row.code
+                    partition_index=wanted.partition_index, error_code=error.code
                 )
                 partitions.append(failed)
+            if pace.is_over():
+                yield
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
-    return ListOffsetsResponse(topics=topics)
+    response = ListOffsetsResponse(topics=topics)
+    return _search_all(context, request, searched, response) if searched else response
+
+
+async def _search_all(
+    context: Context,
+    request: ListOffsetsRequest,
+    searched: list[_Searched],
+    response: ListOffsetsResponse,
+) -> ListOffsetsResponse:
+    for each in searched:
+        result = each.result
+        try:
+            is_old = context.version == _OLD_STYLE
+            lookup = await _looked_up(each.replica.log, MAX_TIMESTAMP if is_old else each.timestamp)
+            if is_old:
+                now_ms = context.node.clock.wall_ms()
+                offsets = _segment_offsets(each.replica, each.timestamp, each.end_offset, now_ms)
+                result.old_style_offsets = offsets[: max(0, each.max_num_offsets)]
+                continue
+            found = lookup.found
+            if found is None or found.offset >= each.end_offset:
+                _check_known(context, each.replica, request, each.timestamp)
+            else:
+                _tell(context, result, found)
+        except (KafkaError, OSError, CorruptData) as error:
+            row = error if isinstance(error, KafkaError) else KafkaStorageError(str(error))
+            result.error_code = row.code
+    return response
+
+
+async def _looked_up(log: Log, timestamp: int) -> Lookup:
+    """The search in a thread; again, if the log has lost what it looked into."""
+    loop = asyncio.get_running_loop()
+    while True:
+        is_newest = timestamp == MAX_TIMESTAMP
+        lookup = newest_lookup(log) if is_newest else timestamp_lookup(log, timestamp)
+        failure: Exception | None = None
+        try:
+            await loop.run_in_executor(None, lookup.run)
+        except (OSError, CorruptData) as error:
+            failure = error
+        if lookup.is_of(log):
+            if failure is not None:
+                raise failure
+            lookup.learn()
+            return lookup
+
+
+def _tell(context: Context, result: ListOffsetsPartitionResponse, found: Offset) -> None:
+    result.offset, result.timestamp, leader_epoch = found
+    if context.version >= _TELLS_EPOCH:
+        result.leader_epoch = leader_epoch
 
 
 def _answer(
@@ -88,7 +174,9 @@ def _answer(
     request: ListOffsetsRequest,
     name: TopicPartition,
     wanted: ListOffsetsPartition,
+    searched: list[_Searched],
 ) -> ListOffsetsPartitionResponse:
+    """One partition's answer; what is still to be found is noted in `searched`."""
     if not context.allowed(name.topic):
         raise TopicAuthorizationFailed(f"not allowed to describe {name.topic}")
     timestamp = wanted.timestamp
@@ -100,16 +188,14 @@ def _answer(
     replica = find(name, wanted.current_leader_epoch)
     end_offset = _end_offset(replica, request)
     result = ListOffsetsPartitionResponse(partition_index=name.partition)
-    if context.version == _OLD_STYLE:
-        offsets = _segment_offsets(replica, timestamp, end_offset, context.node.clock.wall_ms())
-        result.old_style_offsets = offsets[: max(0, wanted.max_num_offsets)]
+    if context.version == _OLD_STYLE or timestamp >= 0 or timestamp == MAX_TIMESTAMP:
+        most = wanted.max_num_offsets
+        searched.append(_Searched(replica, timestamp, end_offset, most, result))
         return result
     found = _find(replica, timestamp, end_offset)
     if found == _NONE or timestamp == LATEST:
         _check_known(context, replica, request, timestamp)
-    result.offset, result.timestamp, leader_epoch = found
-    if context.version >= _TELLS_EPOCH:
-        result.leader_epoch = leader_epoch
+    _tell(context, result, found)
     return result
 
 
@@ -142,20 +228,16 @@ def _check_known(
     raise OffsetNotAvailable(message)
 
 
-def _find(replica: Replica, timestamp: int, end_offset: int) -> Found:
-    """The answer for one timestamp; (-1, -1, -1) when no record is that young."""
+def _find(replica: Replica, timestamp: int, end_offset: int) -> Offset:
+    """The answer for what needs no look at the records; (-1, -1, -1): there is none."""
     log = replica.log
     if timestamp == LATEST:
         return end_offset, -1, replica.partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         return start, -1, log.epochs.epoch_at(start)
-    if timestamp == LATEST_TIERED:
-        return _NONE
-    if timestamp == MAX_TIMESTAMP:
-        newest = log.max_timestamp_offset()
-        return newest if newest is not None and newest.offset < end_offset else _NONE
-    return log.offset_for_timestamp(timestamp, end_offset) or _NONE
+    assert timestamp == LATEST_TIERED
+    return _NONE
 
 
 def _segment_offsets(replica: Replica, timestamp: int, end_offset: int, now_ms: int) -> list[int]:

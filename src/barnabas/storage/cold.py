@@ -1,0 +1,130 @@
+"""Looks into segments that may take the disk's time: for a thread, on segments of its own.
+
+The segments of a log belong to the loop, which appends to them and closes their files. So a thread
+gets copies: the same files under the same names, opened and closed by itself, and as much of them
+as was there when the copies were made. What it reads is in the page cache afterwards, and the loop
+finds it there. A file that was removed meanwhile is an OSError, or CorruptData where its end was
+cut off: whoever asked looks whether the log is still what it was, and asks again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from operator import is_
+from typing import TYPE_CHECKING, cast
+
+from barnabas.errors import CorruptData
+from barnabas.storage.files import File
+from barnabas.storage.search import Found, find_newest, find_timestamp
+from barnabas.storage.segment import Segment
+from barnabas.storage.segments import NO_END, Segments
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+_WARMED_BEHIND_BYTES = 64  # whoever reads committed records looks where the next batch begins
+
+
+class Lookup:
+    """One search by time: made on the loop, carried out by a thread, and told to the loop."""
+
+    __slots__ = ("_copies", "_find", "_originals", "_state", "found")
+
+    def __init__(self, log: Log, find: Callable[[Sequence[Segment]], Found | None]) -> None:
+        log.write_staged()
+        self._find = find
+        self._state = _state_of(log)
+        self._originals = log.segments
+        self._copies = [segment.copy() for segment in self._originals]
+        self.found: Found | None = None
+
+    def run(self) -> None:
+        """Suits a thread. Raises OSError and CorruptData."""
+        try:
+            self.found = self._find(self._copies)
+        finally:
+            for copy in self._copies:
+                copy.release()
+
+    def is_of(self, log: Log) -> bool:
+        """Whether the log is what was searched, but for what was appended."""
+        now = log.segments
+        return (
+            self._state == _state_of(log)
+            and len(now) >= len(self._originals)
+            and all(map(is_, self._originals, now))
+        )
+
+    def learn(self) -> None:
+        """What was found out about the segments is known to the loop from now on."""
+        for original, copy in zip(self._originals, self._copies, strict=True):
+            original.learn_from(copy)
+
+
+def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
+    """The search of `Log.offset_for_timestamp`, but for the end up to which the asker may see."""
+    return Lookup(log, partial(_find_timestamp, timestamp_ms, log.log_start_offset))
+
+
+def newest_lookup(log: Log) -> Lookup:
+    """The search of `Log.max_timestamp_offset`."""
+    return Lookup(log, _find_newest)
+
+
+def warming(log: Log, offset: int, max_bytes: int) -> Callable[[], None]:
+    """A call that reads what a read of the log would, indexes and all; it suits a thread.
+
+    It raises nothing: whoever reads next meets what is wrong with the disk, and says so.
+    """
+    segments = log.segments
+    first = max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)
+    copies = [segments[first].copy()]
+    left_bytes = max_bytes
+    for segment in segments[first + 1 :]:
+        if left_bytes <= 0:
+            break
+        copies.append(segment.copy())
+        left_bytes -= segment.size_bytes
+    return partial(_warm, copies, offset, max_bytes)
+
+
+def _state_of(log: Log) -> tuple[int, int]:
+    return log.truncations, log.log_start_offset
+
+
+def _find_timestamp(
+    timestamp_ms: int, start_offset: int, segments: Sequence[Segment]
+) -> Found | None:
+    for segment in segments:  # one by one: a thousand files are not to be open at once
+        found = find_timestamp([segment], timestamp_ms, start_offset)
+        segment.release()
+        if found is not None:
+            return found
+    return None
+
+
+def _find_newest(segments: Sequence[Segment]) -> Found | None:
+    for segment in segments:
+        _ = segment.max_timestamp
+        segment.release()
+    return find_newest(segments)
+
+
+def _warm(copies: list[Segment], offset: int, max_bytes: int) -> None:
+    segments = Segments(copies[0].files, copies[0].directory, copies)
+    try:
+        with suppress(OSError, CorruptData):
+            slices = segments.read(offset, max_bytes, NO_END, at_least_one_batch=True)
+            try:
+                for part in slices:
+                    file = cast(File, part.file)
+                    file.warm(part.position, part.size + _WARMED_BEHIND_BYTES)
+            finally:
+                for part in slices:
+                    part.release()
+            segments.aborted_transactions(offset, NO_END)
+    finally:
+        segments.release()

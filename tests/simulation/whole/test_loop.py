@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.simulation.whole.costs import WORKERS
 from barnabas.simulation.whole.lives import Life, LifeOver, ProcessOver
 from barnabas.simulation.whole.loop import LoopError, VirtualLoop, within
 
@@ -390,3 +391,76 @@ def test_what_a_life_makes_is_its_own_and_so_is_what_that_makes(loop: VirtualLoo
 
     loop.run(main(loop.life("one")))
     assert ran == []
+
+
+def test_a_turn_holds_its_process_up_and_nobody_else(loop: VirtualLoop) -> None:
+    busy, other = loop.life("busy"), loop.life("other")
+    ran: list[tuple[str, int]] = []
+
+    def note(name: str) -> None:
+        ran.append((name, loop.now_us))
+
+    async def main() -> None:
+        busy.run(loop.call_soon, loop.spend, 5_000, "read")
+        busy.run(loop.call_soon, note, "busy")
+        other.run(loop.call_soon, note, "other")
+        await asyncio.sleep(0.1)
+
+    loop.run(main())
+    assert ran == [("other", 0), ("busy", 5_000)]
+
+
+def test_a_pause_that_ends_in_a_stall_is_not_the_end_of_it(loop: VirtualLoop) -> None:
+    life = loop.life("busy")
+    ran: list[int] = []
+
+    async def main() -> None:
+        life.run(loop.call_soon, loop.spend, 5_000, "read")
+        life.run(loop.call_soon, lambda: ran.append(loop.now_us))
+        await asyncio.sleep(0)
+        life.pause()
+        loop.world_at_us(2_000, loop.resume, life)
+        await asyncio.sleep(0.1)
+
+    loop.run(main())
+    assert ran == [5_000]
+
+
+def test_a_turn_above_the_budget_is_a_finding_that_names_it(loop: VirtualLoop) -> None:
+    life = loop.life("a broker")
+    life.budget_us = 10_000
+
+    async def work(times: int) -> None:
+        for _ in range(times):
+            loop.spend(4_000, "sync", more_us=50_000)
+
+    async def main() -> None:
+        await life.call(work(2))
+        assert loop.findings == []  # the disk that is slow is no fault of whoever asks it
+        await life.call(work(3))
+
+    loop.run(main())
+    (finding,) = loop.findings
+    assert finding.life == "a broker"
+    assert "a turn of 12 ms" in finding.message and "work: 3 x sync" in finding.message
+
+
+def test_what_a_thread_does_costs_its_own_time_and_an_executor_has_so_many(
+    loop: VirtualLoop,
+) -> None:
+    life = loop.life("a broker")
+    life.budget_us = 1
+    done: list[int] = []
+
+    async def work() -> None:
+        await loop.run_in_executor(None, loop.spend, 1_000_000, "sync")
+        done.append(loop.now_us // 1_000_000)
+
+    async def main() -> None:
+        for _ in range(WORKERS + 1):
+            life.run(loop.create_task, work())
+        await asyncio.sleep(5)
+
+    loop.run(main())
+    assert loop.findings == []
+    assert done == [1] * WORKERS + [2]

@@ -16,6 +16,7 @@ from barnabas.broker.lanes import OF_THE_LOOP
 from barnabas.broker.machine import Machine
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
+from barnabas.simulation.whole.costs import BUDGET_US
 from barnabas.simulation.whole.files import SimFiles
 from barnabas.simulation.whole.lives import CURRENT, Life, LifeOver, ProcessOver
 from barnabas.simulation.whole.loop import VirtualLoop
@@ -97,6 +98,7 @@ class SimBroker:
         self.server: Server | None = None
         self.session: SimSession | None = None
         self._network.host(self.host)
+        files.measure(room.loop.spend)
 
     @property
     def is_running(self) -> bool:
@@ -130,12 +132,14 @@ class SimBroker:
             life.kill()
             raise
         self._is_started = True
+        life.budget_us = BUDGET_US
         life.start(self._end_when_it_fails(life, server))
 
     async def stop(self) -> None:
         """A clean stop, which gives away first what this broker leads."""
         life, server = self._running()
         self._is_started = False
+        life.budget_us = 0
         await life.call(server.stop())
         life.kill()
 
@@ -199,6 +203,7 @@ class SimBroker:
         """As the process does it that has no log directory left."""
         assert server.failure is not None
         await server.failure
+        life.budget_us = 0
         await server.stop()
         self._loop.world_at_us(self._loop.now_us, life.kill)
 
@@ -250,5 +255,6 @@ class Brokers:
         for each in reversed(self.running):
             life, server = each.life, each.server
             assert life is not None and server is not None
+            life.budget_us = 0
             await life.call(server.stop(gives_away=False))
             life.kill()

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import NoReturn
 
 from barnabas.clock import Clock
+from barnabas.simulation.whole import costs
 from barnabas.simulation.whole.inodes import Change, DirectoryInode, Edit, FileInode, Inode
 from barnabas.simulation.whole.strike import Strike
 
 _LONGEST_NAME_BYTES = 255
+
+
+def _free(us: int, what: str, more_us: int) -> None:
+    """Nobody measures what the disk's time is spent on."""
 
 
 class Fault:
@@ -49,6 +54,8 @@ class SimDisk:
         "locked",
         "process",
         "root",
+        "slow_sync_us",
+        "spend",
         "strike",
     )
 
@@ -60,6 +67,11 @@ class SimDisk:
         self.locked: dict[FileInode, None] = {}
         self.strike: Strike | None = None
         """What its process will die of, or the next one if none runs."""
+        self.spend: Callable[[int, str, int], None] = _free
+        """Called with what an operation costs (`costs`), its kind, and what it costs beyond that
+        while the disk is slow."""
+        self.slow_sync_us = 0
+        """How much longer each sync takes."""
         self._faults: list[Fault] = []
         self._changed_names: dict[DirectoryInode, None] = {}
         self._changed_files: dict[FileInode, None] = {}
@@ -122,6 +134,7 @@ class SimDisk:
         """To be opened for writing."""
         if not _names(path):
             raise os_error(errno.EISDIR, path)
+        self.spend(costs.OPEN_US, "open", 0)
         directory, name = self.place(path)
         inode = directory.names.get(name)
         if isinstance(inode, DirectoryInode):
@@ -148,6 +161,7 @@ class SimDisk:
         """All of these names, at once."""
         if self._is_struck():
             self._fall()
+        self.spend(costs.NAME_US, "change of a name", 0)
         made = Change(edits, self.clock.wall_ms())
         for directory in made.directories():
             self._changed_names[directory] = None
@@ -162,6 +176,7 @@ class SimDisk:
         self._write(path, file, position, data)
 
     def _write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
+        self.spend(costs.WRITE_US + len(data) * costs.WRITE_KIB_US // 1024, "write", 0)
         fault = self.fault(path)
         room = len(data)
         if fault is not None:
@@ -190,6 +205,7 @@ class SimDisk:
     def sync(self, path: Path, inode: Inode) -> None:
         if self._is_struck():
             self._fall()
+        self.spend(costs.SYNC_US, "sync", self.slow_sync_us)
         try:
             self.check_health(path)
         except OSError:

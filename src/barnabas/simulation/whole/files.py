@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 
 from barnabas.clock import Clock
+from barnabas.simulation.whole import costs
 from barnabas.simulation.whole.disk import SimDisk, os_error
 from barnabas.simulation.whole.inodes import DirectoryInode, FileInode, Inode
 from barnabas.simulation.whole.lives import ProcessOver
@@ -82,6 +83,14 @@ class SimFiles:
         """Undo each `fail` of this path."""
         self._disk.heal(path_prefix)
 
+    def measure(self, spend: Callable[[int, str, int], None]) -> None:
+        """Have each operation call this with what it costs: see `SimDisk.spend`."""
+        self._disk.spend = spend
+
+    def slow(self, sync_us: int) -> None:
+        """Let every sync take so much longer; 0: no more."""
+        self._disk.slow_sync_us = sync_us
+
     # --- the seam --------------------------------------------------------------------------------
 
     def open(self, path: Path, *, create: bool = False) -> File:
@@ -91,6 +100,7 @@ class SimFiles:
         inode = self._at(path).find(path)
         if isinstance(inode, DirectoryInode):
             raise os_error(errno.EISDIR, path)
+        self._disk.spend(costs.OPEN_US + costs.read_us(len(inode.data)), "read", 0)
         return bytes(inode.data)
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
@@ -158,6 +168,7 @@ class SimFiles:
 
     def list(self, path: Path) -> list[Entry]:
         names = self._at(path).directory(path).names
+        self._disk.spend(costs.LIST_US + costs.ENTRY_US * len(names), "list", 0)
         return sorted(
             Entry(name, True, 0)
             if isinstance(inode, DirectoryInode)
@@ -219,7 +230,9 @@ class SimFile:
         raise os_error(errno.ENOTSUP, self._path)
 
     def pread(self, size: int, position: int) -> bytes:
-        return bytes(self._file().data[position : position + size])
+        found = bytes(self._file().data[position : position + size])
+        self._disk.spend(costs.read_us(len(found)), "read", 0)
+        return found
 
     def write(self, position: int, data: Bytes) -> None:
         file = self._file()
@@ -240,7 +253,10 @@ class SimFile:
         return self._file().is_cached
 
     def warm(self, position: int, size: int) -> None:
-        self._file().is_cached = True
+        file = self._file()
+        if not file.is_cached:
+            self._disk.spend(costs.COLD_US, "cold read", 0)
+        file.is_cached = True
 
     def _file(self) -> FileInode:
         if self._process != self._disk.process:

@@ -44,11 +44,13 @@ class Life:
         "_prune_at",
         "_tasks",
         "_waiting",
+        "budget_us",
         "host",
         "is_over",
         "is_paused",
         "is_running",
         "name",
+        "stalled_until_us",
     )
 
     def __init__(self, name: str, host: str = "") -> None:
@@ -58,6 +60,10 @@ class Life:
         self.is_running = True
         self.is_paused = False
         self.is_over = False
+        self.budget_us = 0
+        """What a turn of it may spend (`costs`) before that is a finding; 0: whatever it takes."""
+        self.stalled_until_us = 0
+        """A turn of it has spent so much time that nothing of it runs before."""
         self._held: list[asyncio.Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._prune_at = 64
@@ -126,9 +132,24 @@ class Life:
 
     def resume(self) -> list[asyncio.Handle]:
         """Go on; what has been held back is to be run first (`VirtualLoop.resume`)."""
-        held, self._held = self._held, []
+        self.is_paused = False
+        return self._go_on()
+
+    def stall(self, until_us: int) -> None:
+        """It is busy with what one of its turns does, and runs nothing else so long."""
         if not self.is_over:
-            self.is_paused, self.is_running = False, True
+            self.stalled_until_us, self.is_running = until_us, False
+
+    def stall_ends(self) -> list[asyncio.Handle]:
+        """As `resume`, of a stall."""
+        self.stalled_until_us = 0
+        return self._go_on()
+
+    def _go_on(self) -> list[asyncio.Handle]:
+        if self.is_paused or self.stalled_until_us:
+            return []
+        held, self._held = self._held, []
+        self.is_running = not self.is_over
         return held
 
     def at_end(self, action: Callable[[], object]) -> None:

@@ -2,7 +2,11 @@
 
 When nothing is ready the clock jumps to the next timer. Handles of one instant run in the order in
 which they were made. Threads there are none: what is given to one runs on the loop, a little later,
-and its outcome comes a little later again. Connections are the network's (`sockets`).
+and its outcome comes a little later again, and by as much as it has cost; an executor has so many
+threads and no more. Connections are the network's (`sockets`).
+
+What a turn costs beside time that passes (`costs`) is counted, holds its process up for so long,
+and may not be more than the process's budget.
 
 A loop that turns without time passing, or in which nothing can happen any more, ends with an error
 that says what is to blame; exceptions that nobody handled are collected as findings.
@@ -17,9 +21,11 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from barnabas.simulation.whole import costs
 from barnabas.simulation.whole.lives import CURRENT, Life, ProcessOver
 
 T = TypeVar("T")
@@ -60,6 +66,18 @@ class Wires(Protocol):
     def remove_reader(self, descriptor: int) -> bool: ...
 
 
+class _Lane:
+    """The threads of an executor of one process: how many are at work, and what waits for one."""
+
+    __slots__ = ("busy", "executor", "waiting", "workers")
+
+    def __init__(self, executor: object, workers: int) -> None:
+        self.executor = executor  # kept, for it is known by its id
+        self.workers = workers
+        self.busy = 0
+        self.waiting: deque[tuple[asyncio.Future[Any], Callable[[], object]]] = deque()
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """One run. `wires` is set by the network that is made for it."""
 
@@ -82,6 +100,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers_made = 0
         self._cancelled = 0
         self._at_once = 0
+        self._spent: dict[str, tuple[int, int, int]] = {}
+        self.longest_turn = (0, "")
+        """Of all processes with a budget: what it has spent, and whose it was."""
+        self._lanes: dict[tuple[Life | None, int], _Lane] = {}
         self._max_steps = max_steps
         self._max_us = max_virtual_ms * 1000
         self._is_put_away = False
@@ -139,8 +161,40 @@ class VirtualLoop(asyncio.BaseEventLoop):
             life = handle._context.get(CURRENT)  # type: ignore[attr-defined]
             if life is None or life.is_running:
                 handle._run()
+                if self._spent:
+                    self._turn_ends(life, handle)
             else:
                 life.hold(handle)
+
+    def spend(self, us: int, what: str, more_us: int = 0) -> None:
+        """The turn that runs now has done something that takes so long, and so much longer where
+        a fault has made it slow."""
+        times, spent_us, slow_us = self._spent.get(what, (0, 0, 0))
+        self._spent[what] = times + 1, spent_us + us, slow_us + more_us
+
+    def _take_spent(self) -> tuple[int, int, str]:
+        """What was spent since the last call, without faults and with them, and on what."""
+        spent, self._spent = self._spent, {}
+        spent_us = sum(each[1] for each in spent.values())
+        told = ", ".join(f"{each[0]} x {what}" for what, each in spent.items())
+        return spent_us, spent_us + sum(each[2] for each in spent.values()), told
+
+    def _turn_ends(self, life: Life | None, handle: asyncio.Handle) -> None:
+        spent_us, all_us, told = self._take_spent()
+        if life is None or life.is_over:
+            return
+        if spent_us > self.longest_turn[0] and life.budget_us:
+            self.longest_turn = spent_us, f"{life.name}: {_who(handle)}: {told}"
+        if life.budget_us and spent_us > life.budget_us:
+            message = f"a turn of {spent_us / 1000:.0f} ms: {_who(handle)}: {told}"
+            self.findings.append(Finding(self.now_us, life.name, message, None))
+        if all_us >= costs.LEAST_STALL_US:
+            until_us = self.now_us + all_us
+            life.stall(until_us)
+            self.world_at_us(until_us, self._stall_ends, life)
+
+    def _stall_ends(self, life: Life) -> None:
+        self._ready.extend(life.stall_ends())
 
     def _advance(self) -> None:
         """Nothing is left to do now: let it be later."""
@@ -278,21 +332,45 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: object, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
+        life = CURRENT.get()
+        lane = self._lanes.get((life, id(executor)))
+        if lane is None:
+            workers = int(getattr(executor, "_max_workers", costs.WORKERS))
+            lane = self._lanes[life, id(executor)] = _Lane(executor, workers)
         outcome: asyncio.Future[T] = self.create_future()
-        self.call_later(self._thread_delay_s(), self._in_thread, outcome, func, args)
+        work = partial(func, *args)
+        self.call_later(self._thread_delay_s(), self._in_thread, lane, outcome, work)
         return outcome
 
     def _in_thread(
-        self, outcome: asyncio.Future[T], func: Callable[..., T], args: tuple[Any, ...]
+        self, lane: _Lane, outcome: asyncio.Future[Any], work: Callable[[], object]
     ) -> None:
         # Even if nobody waits any more: a thread that has begun cannot be called back.
+        if lane.busy == lane.workers:
+            lane.waiting.append((outcome, work))
+            return
+        lane.busy += 1
+        result, problem = None, None
         delay_s = self._thread_delay_s()
+        self._take_spent()  # a turn's own is not this thread's
         try:
-            result = func(*args)
+            result = work()
         except Exception as error:
-            self.call_later(delay_s, _settle, outcome, None, error)
-        else:
-            self.call_later(delay_s, _settle, outcome, result, None)
+            problem = error
+        delay_s += self._take_spent()[1] / 1e6
+        self.call_later(delay_s, self._thread_ends, lane, outcome, result, problem)
+
+    def _thread_ends(
+        self,
+        lane: _Lane,
+        outcome: asyncio.Future[Any],
+        result: object,
+        error: Exception | None,
+    ) -> None:
+        lane.busy -= 1
+        _settle(outcome, result, error)
+        if lane.waiting:
+            self._in_thread(lane, *lane.waiting.popleft())
 
     def _thread_delay_s(self) -> float:
         if self._random.random() < 0.01:

@@ -27,12 +27,20 @@ class Cleaning:
     """Runs from `start` to `stop`, unless `log.cleaner.enable` is false."""
 
     def __init__(
-        self, config: BrokerConfig, clock: WatchedClock, replicas: Replicas, files: Files
+        self,
+        config: BrokerConfig,
+        clock: WatchedClock,
+        replicas: Replicas,
+        files: Files,
+        *,
+        inline: bool = False,
     ) -> None:
+        """`inline`: without a child process, see `LogCleaner`."""
         self._config = config
         self._clock = clock
         self._replicas = replicas
         self._files = files
+        self._inline = inline
         self._task: asyncio.Task[None] | None = None
         self.cleaner: LogCleaner | None = None
         """Made for the first look."""
@@ -58,7 +66,9 @@ class Cleaning:
         await self._back_off()
         from barnabas.broker.log_cleaner import LogCleaner
 
-        cleaner = LogCleaner(self._config, self._clock, self._replicas, self._files)
+        cleaner = LogCleaner(
+            self._config, self._clock, self._replicas, self._files, inline=self._inline
+        )
         self.cleaner = cleaner
         try:
             while True:

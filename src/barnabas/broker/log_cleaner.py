@@ -2,7 +2,7 @@
 
 The work is done by a child process (`storage.compaction`), for Python that computes beside the loop
 would cost every request milliseconds; what is left here are the renames of a swap. `inline`, it is
-done on the loop in small steps, which is what a simulation and small tests want.
+done in small steps in a thread, which is what a simulation and small tests want.
 
 A pass is given up when its log is cut, deleted or out of reach: the files of the log are then not
 what was cleaned. A log that cannot be cleaned because it is corrupt is left alone from then on, and
@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.cleaner_process import CleanerProcess
 from barnabas.broker.lanes import in_lane
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _LOOK_EVERY_S = 0.2  # whether a log that is being cleaned is still the same
 _PRODUCERS_PER_STEP = 1000
 
@@ -87,8 +89,8 @@ class LogCleaner:
         """The broker's settings have changed; the next pass obeys them."""
         self._config = config
 
-    async def _in_lane(self, action: Callable[[], object]) -> None:
-        await in_lane(self._replicas.lanes.background, action)
+    async def _in_lane(self, action: Callable[[], T]) -> T:
+        return await in_lane(self._replicas.lanes.background, action)
 
     async def end(self) -> None:
         """No process is left when this returns; the next pass starts another."""
@@ -242,9 +244,9 @@ class LogCleaner:
     async def _inline_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
         from barnabas.storage.compaction.compaction import Compaction  # else the process's
 
+        steps = Compaction(self._files, Path(job.directory), job, producers).run()
         try:
-            for event in Compaction(self._files, Path(job.directory), job, producers).run():
-                await asyncio.sleep(0)
+            while (event := await self._in_lane(partial(next, steps, None))) is not None:
                 yield event
         except CorruptData as error:
             yield Failed(str(error), is_corrupt=True)

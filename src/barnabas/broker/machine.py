@@ -30,6 +30,8 @@ class Machine(NamedTuple):
     """Which boot of the machine this is; empty where nobody can tell."""
     lanes: Callable[[], Lanes] = threads
     """Where one broker's calls wait for the disk."""
+    cleans_inline: bool = False
+    """Compact in this process, where there can be no other one (`log_cleaner`)."""
 
 
 def this_machine() -> Machine:

@@ -294,7 +294,13 @@ class Server:
         self.node.config_listeners.append(self._housekeeping.configure)
         self.clock.start()
         self._housekeeping.start()
-        self._cleaning = Cleaning(self.config, self.clock, self._replicas, self._machine.files)
+        self._cleaning = Cleaning(
+            self.config,
+            self.clock,
+            self._replicas,
+            self._machine.files,
+            inline=self._machine.cleans_inline,
+        )
         self.node.config_listeners.append(self._cleaning.configure)
         self._cleaning.start()
         for warning in (*self.config.warnings, *exposures(self.listeners)):

@@ -12,7 +12,14 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from barnabas.broker.authorization import ANONYMOUS
+from barnabas.broker.context import Context
+from barnabas.broker.handlers.delete_topics import handle
+from barnabas.broker.server import Server
 from barnabas.client import Consumer, Producer
+from barnabas.errors import NotController, UnknownTopicOrPartition
+from barnabas.protocol.api import DELETE_TOPICS
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.simulation.whole.brokers import DATA, Brokers, MachineRoom
 from barnabas.simulation.whole.lives import LifeOver
 from barnabas.simulation.whole.loop import within
@@ -65,6 +72,29 @@ async def read(room: MachineRoom, brokers: Brokers, count: int, name: str = "r")
 
 def play(room: MachineRoom, story: Callable[[], Awaitable[None]]) -> None:
     room.loop.run(within(600_000, story()))
+
+
+def test_only_the_controller_says_that_a_topic_is_not_there(room: MachineRoom) -> None:
+    """TP-4: a broker that has just begun knows of no topic, and is believed if it says so."""
+    brokers = Brokers(room)
+
+    async def ask(server: Server) -> int:
+        context = Context(server.node, "PLAINTEXT", ANONYMOUS, "127.0.0.1")
+        request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
+        outcome = handle(context.for_request(DELETE_TOPICS, 5, None), request)
+        answer = outcome if isinstance(outcome, DeleteTopicsResponse) else await outcome
+        return answer.responses[0].error_code
+
+    async def story() -> None:
+        await brokers.start()
+        for each in brokers.running:
+            assert each.server is not None and each.life is not None
+            is_controller = each.server.node.controller.is_in_office
+            code = await each.life.call(ask(each.server))
+            assert code == (UnknownTopicOrPartition if is_controller else NotController).code
+        await brokers.stop()
+
+    play(room, story)
 
 
 def test_three_brokers_take_records_and_give_them_back(room: MachineRoom) -> None:

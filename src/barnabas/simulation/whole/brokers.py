@@ -31,7 +31,6 @@ DATA: Final = Path("/data")
 _QUICK: Final[Mapping[str, str]] = MappingProxyType(
     {
         # Little that is of no interest, and nothing that takes longer than a run.
-        "log.cleaner.enable": "false",
         "offsets.topic.num.partitions": "2",
         "offsets.topic.replication.factor": "3",
         "transaction.state.log.num.partitions": "2",
@@ -97,6 +96,8 @@ class SimBroker:
         self.life: Life | None = None
         self.server: Server | None = None
         self.session: SimSession | None = None
+        self.unfounded: list[str] = []
+        """Why its broker could not go on, though nothing was wrong with its disk."""
         self._network.host(self.host)
         files.measure(room.loop.spend)
 
@@ -195,7 +196,9 @@ class SimBroker:
         }
         files = self.files.mounted()
         bind, lanes = self._network.bind, lambda: OF_THE_LOOP  # which has no threads at all
-        machine = Machine(self.clock, self._dice, files, bind, self.boot_id, lanes)
+        machine = Machine(
+            self.clock, self._dice, files, bind, self.boot_id, lanes, cleans_inline=True
+        )
         self.session = self._store.session(self._session_timeout_ms)
         return Server(BrokerConfig(properties), machine, self.session)
 
@@ -203,6 +206,8 @@ class SimBroker:
         """As the process does it that has no log directory left."""
         assert server.failure is not None
         await server.failure
+        if not self.files.is_spoiled:
+            self.unfounded.append(server.failure.result())
         life.budget_us = 0
         await server.stop()
         self._loop.world_at_us(self._loop.now_us, life.kill)

@@ -11,7 +11,7 @@ then whoever reads goes on to the ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -23,21 +23,35 @@ from barnabas.errors import KafkaError, TopicAlreadyExists
 from barnabas.simulation.whole.actor import Actor
 from barnabas.simulation.whole.copiers import Copier
 from barnabas.simulation.whole.history import History
+from barnabas.simulation.whole.keyed import KeyedTransactor, KeyedWriter
 from barnabas.simulation.whole.members import Member
 from barnabas.simulation.whole.readers import Reader
+from barnabas.simulation.whole.remaker import Remaker
 from barnabas.simulation.whole.surroundings import (
+    KEYED,
     NONE,
     ONE,
+    RETENTION_MS,
+    SHIFTING,
     SURE,
-    TOPICS,
     Options,
     Surroundings,
 )
 from barnabas.simulation.whole.transactors import Transactor
-from barnabas.simulation.whole.writers import Writer
+from barnabas.simulation.whole.writers import HastyWriter, Writer
 
 _LOOK_EVERY_S = 0.05
 _LAST_WORDS_MS = 5_000
+
+_CONFIGS: Mapping[str, Mapping[str, str]] = {
+    KEYED: {
+        "cleanup.policy": "compact",
+        "segment.bytes": "4096",
+        "min.cleanable.dirty.ratio": "0.05",
+        "delete.retention.ms": "1500",
+    },
+    SHIFTING: {"retention.ms": str(RETENTION_MS), "segment.bytes": "2048"},
+}
 
 
 class Clients:
@@ -85,13 +99,18 @@ class Clients:
             "min.insync.replicas": str(options.min_insync_replicas),
             "max.message.bytes": str(options.max_message_bytes),
         }
-        for topic in TOPICS:
-            new = NewTopic(topic, options.partitions, options.replication_factor, configs)
+        for topic in self.around.topics:
+            new = NewTopic(
+                topic,
+                len(self.around.partitions(topic)),
+                options.replication_factor,
+                {**configs, **_CONFIGS.get(topic, {})},
+            )
             try:
                 await admin.create_topics([new])
             except TopicAlreadyExists:
                 continue  # by an attempt that had no answer
-        for described in await admin.describe_topics(TOPICS):
+        for described in await admin.describe_topics(self.around.topics):
             for partition in described.partitions:
                 if partition.leader < 0:
                     raise Unreachable(f"{described.name}-{partition.partition} has no leader")
@@ -154,6 +173,16 @@ def _writing(around: Surroundings, random: Random) -> list[Actor]:
         actors.append(Writer(around, f"large-{each}", SURE, fresh(), is_large=True))
     for each in range(options.transactors):
         actors.append(Transactor(around, f"atomic-{each}", fresh()))
+    for each in range(options.hasty_writers):
+        actors.append(HastyWriter(around, f"hasty-{each}", SURE, fresh()))
+    for each in range(options.keyed_writers):
+        actors.append(KeyedWriter(around, f"keyed-{each}", KEYED, fresh()))
+    for each in range(options.keyed_transactors):
+        actors.append(KeyedTransactor(around, f"keyed-atomic-{each}", fresh()))
+    for each in range(options.shifting_writers):
+        actors.append(Writer(around, f"shifting-{each}", SHIFTING, fresh()))
+    for each in range(options.remakers):
+        actors.append(Remaker(around, f"remaker-{each}", fresh()))
     return actors
 
 

@@ -29,6 +29,9 @@ SYNC_US: Final = 15_000
 SLOW_SYNC_US: Final = 1_500_000
 """While a disk is slow."""
 
+BUSY_TURN_US: Final = 2_000
+"""What each turn takes of a broker whose machine is busy."""
+
 BUDGET_US: Final = 200_000
 """Of a turn of a broker that serves."""
 LEAST_STALL_US: Final = 1_000

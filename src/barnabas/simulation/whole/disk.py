@@ -52,6 +52,8 @@ class SimDisk:
         "_faults",
         "clock",
         "locked",
+        "most_open",
+        "open_files",
         "process",
         "root",
         "slow_sync_us",
@@ -65,6 +67,10 @@ class SimDisk:
         self.process = 0
         """The number of the one that runs on it."""
         self.locked: dict[FileInode, None] = {}
+        self.open_files = 0
+        """By the process that runs on it."""
+        self.most_open: int | None = None
+        """How many it may have open."""
         self.strike: Strike | None = None
         """What its process will die of, or the next one if none runs."""
         self.spend: Callable[[int, str, int], None] = _free
@@ -81,6 +87,7 @@ class SimDisk:
     def next_process(self) -> None:
         """The one that ran is dead; its locks are free."""
         self.process += 1
+        self.open_files = 0
         self.locked.clear()
 
     def lose_power(self, random: Random) -> None:
@@ -110,6 +117,11 @@ class SimDisk:
     def heal(self, path: Path) -> None:
         self._faults = [fault for fault in self._faults if fault.path != path]
 
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether anything of it is full or broken."""
+        return bool(self._faults)
+
     def fault(self, path: Path) -> Fault | None:
         """What is wrong there."""
         for fault in self._faults:
@@ -134,6 +146,7 @@ class SimDisk:
         """To be opened for writing."""
         if not _names(path):
             raise os_error(errno.EISDIR, path)
+        self.check_descriptors(path)
         self.spend(costs.OPEN_US, "open", 0)
         directory, name = self.place(path)
         inode = directory.names.get(name)
@@ -203,6 +216,7 @@ class SimDisk:
         self._changed_files[file] = None
 
     def sync(self, path: Path, inode: Inode) -> None:
+        self.check_descriptors(path)
         if self._is_struck():
             self._fall()
         self.spend(costs.SYNC_US, "sync", self.slow_sync_us)
@@ -224,6 +238,11 @@ class SimDisk:
         fault = self.fault(path)
         if fault is not None and not fault.is_full and not fault.left_bytes:
             raise os_error(fault.code, path)
+
+    def check_descriptors(self, path: Path) -> None:
+        """Raises where one more file cannot be opened."""
+        if self.most_open is not None and self.open_files >= self.most_open:
+            raise os_error(errno.EMFILE, path)
 
     def check_room(self, path: Path) -> None:
         """Raises where nothing can be added either."""

@@ -91,6 +91,37 @@ class SimFiles:
         """Let every sync take so much longer; 0: no more."""
         self._disk.slow_sync_us = sync_us
 
+    def limit(self, more: int | None) -> None:
+        """Let the process open so many more files and directories at one time; None: any number."""
+        self._disk.most_open = None if more is None else self._disk.open_files + more
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether some of it is full or broken."""
+        return self._disk.is_spoiled
+
+    def flip(self, path_prefix: Path, random: Random) -> Callable[[], None] | None:
+        """Let a bit read wrong in a segment that is complete and durable, and no broker's own; None
+        if there is none. Returns what lets it read as it was written."""
+        found = [each for each in self._sealed(path_prefix) if each.is_durable and each.data]
+        if not found:
+            return None
+        inode = random.choice(found)
+        place, mask = random.randrange(len(inode.data)), 1 << random.randrange(8)
+        inode.flip(place, mask)
+        return lambda: inode.flip(place, mask)
+
+    def _sealed(self, path: Path) -> list[FileInode]:
+        """The `.log` files below a path, but the last of each directory, of topics of users."""
+        names = self._disk.directory(path).names
+        logs = [name for name in sorted(names) if name.endswith(".log")]
+        found = [names[name] for name in logs[:-1] if not path.name.startswith("__")]
+        inodes = [each for each in found if isinstance(each, FileInode)]
+        for name in sorted(names):
+            if isinstance(names[name], DirectoryInode):
+                inodes += self._sealed(path / name)
+        return inodes
+
     # --- the seam --------------------------------------------------------------------------------
 
     def open(self, path: Path, *, create: bool = False) -> File:
@@ -100,6 +131,7 @@ class SimFiles:
         inode = self._at(path).find(path)
         if isinstance(inode, DirectoryInode):
             raise os_error(errno.EISDIR, path)
+        self._disk.check_descriptors(path)
         self._disk.spend(costs.OPEN_US + costs.read_us(len(inode.data)), "read", 0)
         return bytes(inode.data)
 
@@ -168,6 +200,7 @@ class SimFiles:
 
     def list(self, path: Path) -> list[Entry]:
         names = self._at(path).directory(path).names
+        self._disk.check_descriptors(path)
         self._disk.spend(costs.LIST_US + costs.ENTRY_US * len(names), "list", 0)
         return sorted(
             Entry(name, True, 0)
@@ -217,6 +250,7 @@ class SimFile:
         self._inode = inode
         self._process = disk.process
         self._holders = 1
+        disk.open_files += 1
 
     def acquire(self) -> None:
         assert self._holders > 0, "the file is closed"
@@ -225,6 +259,8 @@ class SimFile:
     def release(self) -> None:
         assert self._holders > 0, "released more often than acquired"
         self._holders -= 1
+        if not self._holders and self._process == self._disk.process:
+            self._disk.open_files -= 1
 
     def fileno(self) -> int:
         raise os_error(errno.ENOTSUP, self._path)

@@ -21,7 +21,20 @@ _PADDING = b"|"
 class Writing:
     """A record on its way; `number` counts what its writer wrote, in order."""
 
-    __slots__ = ("acks", "name", "number", "offset", "outcome", "source", "transaction", "writer")
+    __slots__ = (
+        "acks",
+        "at_ms",
+        "attempts",
+        "is_tombstone",
+        "key",
+        "name",
+        "number",
+        "offset",
+        "outcome",
+        "source",
+        "transaction",
+        "writer",
+    )
 
     def __init__(
         self, writer: str, transaction: int, number: int, name: TopicPartition, acks: int
@@ -34,6 +47,10 @@ class Writing:
         self.outcome = UNKNOWN
         self.offset = -1  # as acknowledged
         self.source = b""  # the id of the record that it is a copy of
+        self.key: bytes | None = None
+        self.is_tombstone = False
+        self.at_ms = 0  # when it was written
+        self.attempts = 0  # to send its batch, once its outcome is known
 
     @property
     def id(self) -> bytes:
@@ -133,6 +150,14 @@ class End(NamedTuple):
     life: int = 1  # of the client: the next one has heard nothing
 
 
+class Era(NamedTuple):
+    """A topic's time from when it is made until it is deleted."""
+
+    number: int
+    is_certain: bool
+    """No deletion that was asked for before can still be under way."""
+
+
 class History:
     """Of one run."""
 
@@ -151,6 +176,10 @@ class History:
         """Of positions that are nobody's any more."""
         self.surprises: list[str] = []  # what no client should ever raise
         self.unfinished: list[str] = []  # clients that did not come to their end
+        self.deleted_to: dict[TopicPartition, int] = {}
+        """Below these offsets an operator has had records deleted."""
+        self.eras: list[Era] = []
+        """Of the topic that is deleted and made again, in their order."""
 
     def tell(self, text: str, *values: object) -> None:
         """`text` is a format for the values; nothing is formatted unless somebody asks."""
@@ -161,6 +190,7 @@ class History:
     def writes(self, writing: Writing, size_bytes: int) -> bytes:
         """The record's value, which names it and is about that long."""
         self.writings[writing.id] = writing
+        writing.at_ms = self._clock.wall_ms()
         self.tell("{} writes {} to {}", writing.writer, writing, writing.name)
         return (writing.id + _PADDING).ljust(size_bytes, b".")
 

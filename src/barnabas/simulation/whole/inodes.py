@@ -46,6 +46,12 @@ class FileInode:
         self.data.extend(bytes(max(size - before, 0)))
         self._changed(size, before)  # no page, if it has grown: it reads as zeros
 
+    def flip(self, place: int, mask: int) -> None:
+        """Some bits of a byte read wrong, or right again; nothing happens if it is gone."""
+        for data in (self.data, self._durable):
+            if place < len(data):
+                data[place] ^= mask
+
     def sync(self) -> None:
         size, durable = len(self.data), self._durable
         del durable[size:]

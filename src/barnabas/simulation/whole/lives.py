@@ -51,6 +51,7 @@ class Life:
         "is_running",
         "name",
         "stalled_until_us",
+        "turn_us",
     )
 
     def __init__(self, name: str, host: str = "") -> None:
@@ -64,6 +65,8 @@ class Life:
         """What a turn of it may spend (`costs`) before that is a finding; 0: whatever it takes."""
         self.stalled_until_us = 0
         """A turn of it has spent so much time that nothing of it runs before."""
+        self.turn_us = 0
+        """What each turn of it takes, on a machine that does much else."""
         self._held: list[asyncio.Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._prune_at = 64

@@ -161,7 +161,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             life = handle._context.get(CURRENT)  # type: ignore[attr-defined]
             if life is None or life.is_running:
                 handle._run()
-                if self._spent:
+                if self._spent or (life is not None and life.turn_us):
                     self._turn_ends(life, handle)
             else:
                 life.hold(handle)
@@ -183,6 +183,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         spent_us, all_us, told = self._take_spent()
         if life is None or life.is_over:
             return
+        all_us += life.turn_us
         if spent_us > self.longest_turn[0] and life.budget_us:
             self.longest_turn = spent_us, f"{life.name}: {_who(handle)}: {told}"
         if life.budget_us and spent_us > life.budget_us:

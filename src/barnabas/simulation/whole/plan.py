@@ -34,6 +34,23 @@ FAULTS = (
     "reassign",
 )
 KILL_IN_A_TURN, POWER_IN_A_TURN = STRIKES = ("kill in a turn", "power in a turn")
+CLOCK, DISK_SLOW, BUSY, DESCRIPTORS, FLIP = MACHINE_FAULTS = (
+    "clock",
+    "disk slow",
+    "busy",
+    "descriptors",
+    "bit flip",
+)
+"""What befalls one machine and passes: its calendar is wrong, each sync takes long, each turn of
+its broker takes longer, files cannot be opened, a bit of an old segment reads wrong."""
+
+DELETE_RECORDS, ADD_PARTITIONS, TOPIC_CONFIG = OPERATIONS = (
+    "delete records",
+    "add partitions",
+    "topic config",
+)
+"""What operators do to a topic that forgets."""
+
 _ALWAYS = ("kill", "power", "pause", "isolate")
 _BEGIN_MS = 1500
 
@@ -49,6 +66,11 @@ class Plan(NamedTuple):
     flush_interval_messages: int = 1
     segment_bytes: int = 1 << 30
     group_members: int = 2
+    is_cleaning: bool = False
+    has_keyed: bool = False
+    has_shifting: bool = False
+    has_fleeting: bool = False
+    has_hasty: bool = False
     faults_end_at_ms: int = 15_000
     faults: tuple[Fault, ...] = ()
 
@@ -59,8 +81,22 @@ class Plan(NamedTuple):
             f"{self.brokers} brokers, {self.partitions} partitions of each topic, sessions of "
             f"{self.session_timeout_ms} ms, replica.lag.time.max.ms {self.lag_time_max_ms}, "
             f"{'every record' if flush == 1 else 'nothing'} is flushed at once, "
-            f"segments of {self.segment_bytes} bytes, {self.group_members} in the group"
+            f"segments of {self.segment_bytes} bytes, {self.group_members} in the group; "
+            f"cleaner {'on' if self.is_cleaning else 'off'}, beside what keeps everything: "
+            f"{', '.join(self._others()) or 'nothing'}"
         )
+
+    def _others(self) -> list[str]:
+        return [
+            name
+            for name, is_there in (
+                ("a compacted topic", self.has_keyed),
+                ("one that forgets by time", self.has_shifting),
+                ("one that is deleted and made again", self.has_fleeting),
+                ("a writer in haste", self.has_hasty),
+            )
+            if is_there
+        ]
 
 
 def draw(seed: int) -> Plan:
@@ -80,7 +116,8 @@ def draw(seed: int) -> Plan:
         faults_end_at_ms=end_ms,
         faults=_draw_faults(random, brokers, kinds, end_ms),
     )
-    return _with_strikes(plan, Random(f"strikes {seed}"))
+    plan = _with_strikes(plan, Random(f"strikes {seed}"))
+    return _widened(plan, Random(f"wider {seed}"))
 
 
 def _with_strikes(plan: Plan, random: Random) -> Plan:
@@ -94,6 +131,29 @@ def _with_strikes(plan: Plan, random: Random) -> Plan:
         faults.append(Fault(at_ms, random.choice(STRIKES), broker, operations, for_ms))
     segment_bytes = random.choice((8192, 8192, 1 << 30))
     return plan._replace(segment_bytes=segment_bytes, faults=tuple(sorted(faults)))
+
+
+def _widened(plan: Plan, random: Random) -> Plan:
+    """With topics that do not keep everything, and what befalls machines beside faults that stop
+    them; by dice of its own."""
+    plan = plan._replace(
+        is_cleaning=random.random() < 0.6,
+        has_keyed=random.random() < 0.5,
+        has_shifting=random.random() < 0.5,
+        has_fleeting=random.random() < 0.4,
+        has_hasty=random.random() < 0.3,
+    )
+    kinds = [kind for kind in MACHINE_FAULTS if random.random() < 0.4]
+    if plan.has_shifting:
+        kinds += [kind for kind in OPERATIONS if random.random() < 0.6]
+    faults = list(plan.faults)
+    for kind in kinds:
+        for _ in range(random.choice((1, 2))):
+            at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms)
+            first, second = random.sample(range(1, plan.brokers + 1), 2)
+            for_ms = int(random.choice((1000, 2500, 5000)) * (0.5 + random.random()))
+            faults.append(Fault(at_ms, kind, first, second, for_ms))
+    return plan._replace(faults=tuple(sorted(faults)))
 
 
 def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) -> tuple[Fault, ...]:

@@ -22,7 +22,8 @@ from barnabas.simulation.whole.hearing import Hearing
 from barnabas.simulation.whole.lives import Life
 from barnabas.simulation.whole.loop import LoopError
 from barnabas.simulation.whole.plan import STRIKES, Plan
-from barnabas.simulation.whole.rules import RULES, Allowed
+from barnabas.simulation.whole.removals import Removals
+from barnabas.simulation.whole.rules import RULES, Allowed, Tally
 from barnabas.simulation.whole.seams import EPOCH_MS, VirtualClock, client_seams
 from barnabas.simulation.whole.surroundings import Options
 from barnabas.simulation.whole.trouble import Trouble
@@ -33,6 +34,17 @@ _LOOK_EVERY_S = 0.05
 _HEALED_MS = 60_000
 _AFTER_FAULTS_MS = 2_000
 _STORY_LENGTH = 80
+_EACH_SECOND = dict.fromkeys(
+    (
+        "log.cleaner.backoff.ms",
+        "log.retention.check.interval.ms",
+        "offsets.retention.check.interval.ms",
+        "producer.id.expiration.check.interval.ms",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+    ),
+    "1000",
+)
+"""How often all is looked for that is old enough to go."""
 
 EVENTS = ("elections", "truncations", "expiries", "rebalances", "deaths in a turn")
 
@@ -64,6 +76,8 @@ class _Stage:
             "log.segment.bytes": str(plan.segment_bytes),
             "log.segment.delete.delay.ms": "500",
             "log.flush.offset.checkpoint.interval.ms": "1000",
+            "log.cleaner.enable": str(plan.is_cleaning).lower(),
+            **_EACH_SECOND,
         }
         self.brokers = Brokers(self.room, range(1, plan.brokers + 1), config)
         self.life: Life = self.room.network.process("clients")
@@ -77,8 +91,10 @@ class _Stage:
                 _options(plan),
             )
         )
-        self.trouble = Trouble(self.room, self.brokers, plan, self.clients.history)
+        self.trouble = Trouble(self.room, self.brokers, plan, self.clients.around)
         self.witness = Witness()
+        self.removals = Removals(self.clients.history, plan.lag_time_max_ms)
+        self._true = VirtualClock(loop)
         self.expiries = 0
         self._sessions: list[object] = []
 
@@ -94,6 +110,7 @@ class _Stage:
         """Look at the brokers all the time."""
         while True:
             self.witness.look(self.servers())
+            self.removals.look(self.brokers.by_id, self._true.wall_ms())
             for each in self.brokers.by_id.values():
                 session = each.session
                 if session is not None and session not in self._sessions:
@@ -157,6 +174,11 @@ def _options(plan: Plan) -> Options:
         poll_ms=500,
         dawdle_chance=0.05,
         max_poll_interval_ms=4_000,
+        hasty_writers=int(plan.has_hasty),
+        keyed_writers=int(plan.has_keyed),
+        keyed_transactors=int(plan.has_keyed),
+        shifting_writers=int(plan.has_shifting),
+        remakers=int(plan.has_fleeting),
     )
 
 
@@ -176,7 +198,17 @@ async def _play(stage: _Stage) -> Judged:
     await stage.trouble.heal(_HEALED_MS)
     judged = await life.call(judge(clients, stage.servers(), Allowed(), stage.witness))
     watching.cancel()
-    return judged
+    return _with_brokers(stage, judged)
+
+
+def _with_brokers(stage: _Stage, judged: Judged) -> Judged:
+    """With what was seen of the brokers by true time, and of their disks."""
+    tally = Tally()
+    stage.removals.judge(tally, Allowed())
+    for broker in stage.brokers.by_id.values():
+        tally.judge("healthy", not broker.unfounded, "{}: {}", broker.host, broker.unfounded)
+    counts = {rule: judged.counts[rule] + tally.judged[rule] for rule in RULES}
+    return judged._replace(counts=counts, broken=(*judged.broken, *tally.broken))
 
 
 def _story(stage: _Stage, broken: list[str]) -> str:

@@ -19,10 +19,20 @@ SURE, ONE, NONE, ATOMIC, COPIES = "sure", "one", "none", "atomic", "copies"
 
 TOPICS = (SURE, ONE, NONE, ATOMIC, COPIES)
 
+KEYED, SHIFTING, FLEETING = "keyed", "shifting", "fleeting"
+"""Topics that do not keep everything: a compacted one, written with keys, some of it in
+transactions; one that forgets by time and by order, and grows; one that is deleted and made again.
+Each is there if it has writers."""
+
+RETENTION_MS = 3_000
+"""Of `SHIFTING`, or more."""
+
 MEMBERS, COPIERS = "members", "copiers"
 """Groups: one that reads `SURE` and commits, one that copies it."""
 
-ACKS: Mapping[str, int] = MappingProxyType({SURE: -1, ONE: 1, NONE: 0, ATOMIC: -1, COPIES: -1})
+ACKS: Mapping[str, int] = MappingProxyType(
+    {SURE: -1, ONE: 1, NONE: 0, ATOMIC: -1, COPIES: -1, SHIFTING: -1, KEYED: -1}
+)
 
 
 class Options(NamedTuple):
@@ -32,6 +42,11 @@ class Options(NamedTuple):
     large_writers: int = 1  # as sure ones, but for records that are too large now and then
     one_writers: int = 1
     none_writers: int = 1
+    hasty_writers: int = 0
+    keyed_writers: int = 0
+    keyed_transactors: int = 0
+    shifting_writers: int = 0
+    remakers: int = 0
     transactors: int = 2
     copiers: int = 2
     readers: int = 1  # of each isolation level
@@ -67,7 +82,16 @@ class Options(NamedTuple):
 class Surroundings:
     """Of every client; `is_stopping` and `is_draining` are set by `Clients`."""
 
-    __slots__ = ("clock", "history", "is_draining", "is_stopping", "options", "seams", "servers")
+    __slots__ = (
+        "clock",
+        "grown",
+        "history",
+        "is_draining",
+        "is_stopping",
+        "options",
+        "seams",
+        "servers",
+    )
 
     def __init__(
         self,
@@ -82,6 +106,8 @@ class Surroundings:
         self.clock = clock
         self.options = options
         self.history = history
+        self.grown: dict[str, int] = {}
+        """How many partitions a topic has by now that was given more."""
         self.is_stopping = False  # nothing new is written
         self.is_draining = False  # nobody writes any more, and readers go on to the end
 
@@ -99,7 +125,17 @@ class Surroundings:
         )
 
     def partitions(self, topic: str) -> list[TopicPartition]:
-        return [TopicPartition(topic, number) for number in range(self.options.partitions)]
+        count = self.options.partitions
+        if topic in (KEYED, SHIFTING, FLEETING):
+            count = self.grown.get(topic, 1)
+        return [TopicPartition(topic, number) for number in range(count)]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Those that are there all the time."""
+        options = self.options
+        more = [KEYED] if options.keyed_writers else []
+        return (*TOPICS, *more, *([SHIFTING] if options.shifting_writers else []))
 
     async def rest(self, random: Random, most_ms: int) -> None:
         await asyncio.sleep(random.randint(1, max(most_ms, 1)) / 1000)

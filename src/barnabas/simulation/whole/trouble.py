@@ -1,4 +1,4 @@
-"""What goes wrong with whole brokers, and what operators wish: each fault undoes itself in time.
+"""What goes wrong with whole brokers, and what operators do: each fault undoes itself in time.
 
 Who is down is started again until it serves, as a supervisor of processes does it. Where brokers do
 not flush before they answer, a machine loses power only while all replicas are in sync, and is
@@ -10,41 +10,55 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
-from barnabas.client import Admin
-from barnabas.client.errors import Unreachable
-from barnabas.client.partition_admin import PREFERRED
 from barnabas.errors import BarnabasError
 from barnabas.simulation.options import Fault
 from barnabas.simulation.whole.brokers import DATA, Brokers, MachineRoom, SimBroker
+from barnabas.simulation.whole.costs import BUSY_TURN_US, SLOW_SYNC_US
 from barnabas.simulation.whole.lives import LifeOver
-from barnabas.simulation.whole.plan import POWER_IN_A_TURN, STRIKES
-from barnabas.simulation.whole.seams import client_seams
+from barnabas.simulation.whole.operators import Operators
+from barnabas.simulation.whole.plan import (
+    BUSY,
+    CLOCK,
+    DESCRIPTORS,
+    DISK_SLOW,
+    MACHINE_FAULTS,
+    OPERATIONS,
+    POWER_IN_A_TURN,
+    STRIKES,
+)
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.simulation.whole.history import History
     from barnabas.simulation.whole.plan import Plan
+    from barnabas.simulation.whole.surroundings import Surroundings
 
 _RETRY_MS = 300
 _BOUNCE_MS = 30
 _SLOW_US = 40_000
+_MINUTE_MS = 60_000
+_DAY_MS = 24 * 60 * _MINUTE_MS
+_STEPS_MS = (30 * _DAY_MS, 400 * _DAY_MS, 2 * _DAY_MS, -50 * _MINUTE_MS, -30 * _DAY_MS)
 _STARTED_AGAIN = ("kill", "bounce", "power", "power all", "stop")
 
 
 class Trouble:
     """Carries out a plan. `done` counts, by kind, what took hold."""
 
-    def __init__(self, room: MachineRoom, brokers: Brokers, plan: Plan, history: History) -> None:
+    def __init__(
+        self, room: MachineRoom, brokers: Brokers, plan: Plan, around: Surroundings
+    ) -> None:
         self._room = room
         self._loop = room.loop
         self._network = room.network
         self._brokers = brokers
         self._plan = plan
-        self._history = history
-        self._operator = room.network.process("operator")
+        self._history = around.history
+        self._operators = Operators(room, brokers, plan, around)
         self._supervised: dict[int, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._down_until_us: dict[int, int] = {}
@@ -82,9 +96,11 @@ class Trouble:
             self._disturb_session(fault)
         elif kind in ("disk full", "disk broken"):
             self._spoil_disk(fault)
-        elif kind in ("preferred", "reassign"):
-            self._tell(fault, "an operator wishes")
-            self._start(self._operator.call(self._operate(fault)))
+        elif kind in MACHINE_FAULTS:
+            self._befall(fault, self._brokers[fault.first])
+        elif kind in ("preferred", "reassign", *OPERATIONS):
+            self._tell(fault, "an operator asks for it")
+            self._start(self._operators.operate(fault))
         else:
             self._disturb_network(fault)
 
@@ -225,6 +241,32 @@ class Trouble:
             broker.session.cut()
             self._later(fault.for_ms, broker.session.mend)
 
+    # ---- machines ----
+
+    def _befall(self, fault: Fault, broker: SimBroker) -> None:
+        """Something that passes, and stops nobody."""
+        kind = fault.kind
+        undo: Callable[[], None] | None = None
+        if kind == CLOCK:
+            by_ms = _STEPS_MS[fault.for_ms % len(_STEPS_MS)]
+            broker.clock.step(by_ms)
+            undo = partial(broker.clock.step, -by_ms)
+        elif kind == DISK_SLOW:
+            broker.files.slow(SLOW_SYNC_US)
+            undo = partial(broker.files.slow, 0)
+        elif kind == DESCRIPTORS:
+            broker.files.limit(fault.second)
+            undo = partial(broker.files.limit, None)
+        elif kind == BUSY:
+            if broker.life is not None:
+                broker.life.turn_us = BUSY_TURN_US
+                undo = partial(setattr, broker.life, "turn_us", 0)
+        else:
+            undo = broker.files.flip(DATA, Random(f"flip {self._plan.seed} {fault.at_ms}"))
+        if undo is not None:
+            self._tell(fault, broker.host)
+            self._later(fault.for_ms, undo)
+
     # ---- disks ----
 
     def _spoil_disk(self, fault: Fault) -> None:
@@ -240,21 +282,3 @@ class Trouble:
         if broker.is_running:
             broker.kill()
         self._supervise(broker.broker_id)
-
-    # ---- operators ----
-
-    async def _operate(self, fault: Fault) -> None:
-        seams = client_seams(self._loop, fault.at_ms, "operator")
-        try:
-            async with Admin(
-                self._brokers.bootstrap_servers, seams=seams, request_timeout_ms=2000
-            ) as admin:
-                if fault.kind == "preferred":
-                    await admin.elect_leaders(PREFERRED)
-                    return
-                name = TopicPartition("sure", fault.for_ms % self._plan.partitions)
-                others = [each for each in self._brokers.by_id if each != fault.first]
-                replicas = [fault.first, *others[fault.at_ms % 2 :]][:3]
-                await admin.alter_partition_reassignments({name: replicas})
-        except (Unreachable, BarnabasError) as error:
-            self._history.tell("the operator hears: {}", error)

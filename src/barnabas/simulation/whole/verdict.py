@@ -26,6 +26,12 @@ from barnabas.coordinator.transactions import Transactions
 from barnabas.errors import BarnabasError, CorruptData, KafkaError
 from barnabas.simulation.whole.clients import Clients
 from barnabas.simulation.whole.history import OK, Read
+from barnabas.simulation.whole.keyed_rules import (
+    judge_namesake,
+    judge_table,
+    read_table,
+    same_records,
+)
 from barnabas.simulation.whole.rules import (
     Allowed,
     Copying,
@@ -40,9 +46,19 @@ from barnabas.simulation.whole.rules import (
     judge_transactions,
     judge_writings,
 )
-from barnabas.simulation.whole.surroundings import COPIERS, COPIES, MEMBERS, SURE, TOPICS
+from barnabas.simulation.whole.surroundings import (
+    COPIERS,
+    COPIES,
+    FLEETING,
+    KEYED,
+    MEMBERS,
+    SHIFTING,
+    SURE,
+    TOPICS,
+)
 from barnabas.simulation.whole.truth import Truth
 from barnabas.simulation.whole.witness import Witness
+from barnabas.storage.cleaner import is_compacted
 from barnabas.types import TopicPartition
 
 _LOOK_EVERY_S = 0.1
@@ -113,6 +129,8 @@ async def _judge_cluster(
     """
     leaders = _leaders(servers)
     truths = await _judge_replicas(tally, servers, leaders)
+    if FLEETING in {name.topic for name in truths}:
+        judge_namesake(tally, clients.history, truths.pop(TopicPartition(FLEETING, 0)))
     await _judge_closed(tally, clients, leaders)
     evidence = Evidence(
         clients.history,
@@ -124,6 +142,12 @@ async def _judge_cluster(
     judge_evidence(tally, evidence)
     for is_committed in (False, True):
         await _judge_wire(tally, clients, truths, is_committed=is_committed)
+        ends = {name: each.high_watermark for name, each in leaders.items() if name.topic == KEYED}
+        if not ends:
+            continue
+        table = await read_table(clients.around, ends, is_committed=is_committed)
+        for name, rows in table.items():
+            judge_table(tally, clients.history, name, rows, is_committed=is_committed)
     return forgiven(evidence)
 
 
@@ -161,7 +185,7 @@ def _restless(clients: Clients, servers: Servers) -> list[str]:
     """What is not as it should be in the end, in words."""
     lacking = []
     hosted = _hosted(servers)
-    for topic in TOPICS:
+    for topic in clients.around.topics:
         for name in clients.around.partitions(topic):
             if name not in hosted:
                 lacking.append(f"{name} is nowhere")
@@ -235,16 +259,22 @@ async def _judge_replicas(
         start = max(each.log.log_start_offset for each in replicas.values())
         data = _bytes(leader, start, end)
         for broker_id, replica in replicas.items():
-            same = replica is leader or _bytes(replica, start, end) == data
+            same = replica is leader or _is_same(replica, start, end, data)
             tally.judge("equal", same, "{} on broker {} is another log", name, broker_id)
             if name.topic in (GROUP_TOPIC, TRANSACTION_TOPIC):
                 why = await _loaded(name, replica)
                 tally.judge("loads", not why, "{} on broker {}: {}", name, broker_id, why)
         tally.judge("one leader", leader.partition.is_leader, "{}", name)
-        if name.topic in TOPICS:
+        if name.topic in (*TOPICS, SHIFTING, FLEETING):
             truths[name] = truth = Truth(data, start, end)
             tally.judge("log", not truth.flaws, "{}: {}", name, truth.flaws)
     return truths
+
+
+def _is_same(replica: Replica, start: int, end: int, data: bytes) -> bool:
+    """Whether it has these bytes; where brokers compact, whether it has no other records."""
+    found = _bytes(replica, start, end)
+    return found == data or (is_compacted(replica.log) and same_records(found, data))
 
 
 def _bytes(replica: Replica, start: int, end: int) -> bytes:
@@ -320,6 +350,8 @@ async def _judge_wire(
 ) -> None:
     """What a new consumer is given of each partition, against what stands in the log."""
     around = clients.around
+    # What forgets by time does so between two looks at it, too.
+    truths = {name: truth for name, truth in truths.items() if name.topic != SHIFTING}
     level = "read_committed" if is_committed else "read_uncommitted"
     given: dict[TopicPartition, list[Read]] = {name: [] for name in truths}
     deadline_ms = around.clock.monotonic_ms() + around.options.finish_ms

@@ -14,11 +14,14 @@ from barnabas.replication.partition import Partition
 from barnabas.simulation.whole.rules import Allowed, Tally
 from barnabas.types import TopicPartition
 
+Key = tuple[TopicPartition, bytes, int]
+"""A partition, the id of its topic (one that is made again has another) and a leader epoch."""
+
 
 class Witness:
     def __init__(self) -> None:
-        self._leaders: dict[tuple[TopicPartition, int], int] = {}  # by partition and epoch
-        self._watermarks: dict[tuple[TopicPartition, int], tuple[Partition, int]] = {}
+        self._leaders: dict[Key, int] = {}  # by partition and epoch
+        self._watermarks: dict[Key, tuple[Partition, int]] = {}
         self._seen: dict[str, int] = {"one leader": 0, "watermark": 0}
         self._wrong: list[tuple[TopicPartition, str, str]] = []  # with the rule and the words
 
@@ -28,30 +31,30 @@ class Witness:
             for replica in server.node.replicas:
                 partition = replica.partition
                 if partition.is_leader:
-                    key = (replica.topic_partition, partition.leader_epoch)
+                    key = (replica.topic_partition, partition.topic_id, partition.leader_epoch)
                     self._leads(key, broker_id)
                     self._reaches(key, partition)
 
-    def _leads(self, key: tuple[TopicPartition, int], broker_id: int) -> None:
+    def _leads(self, key: Key, broker_id: int) -> None:
         self._seen["one leader"] += 1
         leader = self._leaders.setdefault(key, broker_id)
         if leader != broker_id:
-            words = f"{key[0]}: brokers {leader} and {broker_id} lead in epoch {key[1]}"
+            words = f"{key[0]}: brokers {leader} and {broker_id} lead in epoch {key[2]}"
             self._wrong.append((key[0], "one leader", words))
 
-    def _reaches(self, key: tuple[TopicPartition, int], partition: Partition) -> None:
+    def _reaches(self, key: Key, partition: Partition) -> None:
         self._seen["watermark"] += 1
         high_watermark = partition.high_watermark
         same, before = self._watermarks.get(key, (partition, high_watermark))
         if same is partition and high_watermark < before:
-            words = f"{key[0]}: {high_watermark} after {before} in epoch {key[1]}"
+            words = f"{key[0]}: {high_watermark} after {before} in epoch {key[2]}"
             self._wrong.append((key[0], "watermark", words))
         self._watermarks[key] = (partition, high_watermark)
 
     @property
     def elections(self) -> int:
         """Of a leader for a partition, the first one of each not counted."""
-        return len(self._leaders) - len({name for name, _ in self._leaders})
+        return len(self._leaders) - len({(name, topic_id) for name, topic_id, _ in self._leaders})
 
     def judge(self, tally: Tally, allowed: Allowed) -> None:
         """Tell what was seen; epochs have one leader even where nothing else is promised."""

@@ -14,6 +14,7 @@ from barnabas.client.delivery import Delivery
 from barnabas.errors import (
     BarnabasError,
     InvalidProducerEpoch,
+    InvalidTimestamp,
     InvalidTxnState,
     MessageTooLarge,
     NotEnoughReplicas,
@@ -26,6 +27,7 @@ from barnabas.simulation.whole.surroundings import ACKS, Surroundings
 
 _REFUSALS = (
     InvalidProducerEpoch,
+    InvalidTimestamp,
     InvalidTxnState,
     MessageTooLarge,
     NotEnoughReplicas,
@@ -43,6 +45,7 @@ _LARGE_CHANCE = 0.1
 def settled(history: History, writing: Writing, delivery: Delivery) -> None:
     """Note what became of a record."""
     error, batch = delivery.exception(), delivery.batch
+    writing.attempts = batch.attempts
     if error is None:
         history.acknowledged(writing, delivery.result().offset)
     elif batch.attempts == 0 or (not batch.in_doubt and isinstance(error, _REFUSALS)):
@@ -53,11 +56,13 @@ def settled(history: History, writing: Writing, delivery: Delivery) -> None:
         history.in_doubt(writing, error)
 
 
-async def send(history: History, producer: Producer, writing: Writing, value: bytes) -> Delivery:
+async def send(
+    history: History, producer: Producer, writing: Writing, value: bytes | None
+) -> Delivery:
     """Have it written, and what becomes of it noted; raises if it is not even accepted."""
     name = writing.name
     try:
-        delivery = await producer.send(name.topic, value, partition=name.partition)
+        delivery = await producer.send(name.topic, value, key=writing.key, partition=name.partition)
     except BarnabasError as error:
         history.failed(writing, error)
         raise
@@ -67,6 +72,8 @@ async def send(history: History, producer: Producer, writing: Writing, value: by
 
 class Writer(Actor):
     """Writes to one topic, until all are asked to stop."""
+
+    delivery_timeout_ms = 0  # 0: as the options say
 
     def __init__(
         self, around: Surroundings, name: str, topic: str, random: Random, *, is_large: bool = False
@@ -90,7 +97,7 @@ class Writer(Actor):
             seams=self._seams,
             acks=ACKS[self._topic],
             batch_size=options.max_message_bytes // 2,
-            delivery_timeout_ms=options.delivery_timeout_ms,
+            delivery_timeout_ms=self.delivery_timeout_ms or options.delivery_timeout_ms,
             max_block_ms=options.max_block_ms,
             linger_ms=random.choice((0, 0, 5, 20)),
             compression_type=random.choice(("none", "none", "lz4")),
@@ -138,3 +145,9 @@ class Writer(Actor):
 
     def _waits_no_more(self, _: Delivery) -> None:
         self._waiting -= 1
+
+
+class HastyWriter(Writer):
+    """Gives a record up soon, while others of its partition are still under way (PR-3)."""
+
+    delivery_timeout_ms = 2_500

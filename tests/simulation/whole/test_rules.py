@@ -33,15 +33,21 @@ from tests.simulation.whole.hand_made import (
 
 OF_BROKERS = {
     "closed",
+    "compacted",
     "equal",
     "expected",
     "finished",
+    "healthy",
+    "lagging",
     "loads",
     "log",
+    "namesake",
     "one leader",
     "over the wire",
     "quiet",
+    "start",
     "watermark",
+    "young",
 }
 """Rules that need brokers, or whoever watched them: `test_verdict.py` has those."""
 

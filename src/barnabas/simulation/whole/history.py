@@ -190,8 +190,8 @@ class History:
     def writes(self, writing: Writing, size_bytes: int) -> bytes:
         """The record's value, which names it and is about that long."""
         self.writings[writing.id] = writing
-        writing.at_ms = self._clock.wall_ms()
         self.tell("{} writes {} to {}", writing.writer, writing, writing.name)
+        writing.at_ms = self.lines[-1].at_ms
         return (writing.id + _PADDING).ljust(size_bytes, b".")
 
     def acknowledged(self, writing: Writing, offset: int) -> None:

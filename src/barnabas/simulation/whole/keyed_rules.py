@@ -117,20 +117,15 @@ def _judge_key(
     doubtful: list[Writing] = []
     for each in own:
         transaction = transactions.get(each.id)
-        outcome = each.outcome
-        if outcome != FAIL and transaction is not None and (is_committed or outcome != OK):
-            outcome = transaction.outcome
-        if outcome == OK and each.offset >= 0:
+        ended = OK if transaction is None else transaction.outcome
+        if each.outcome == ended == OK and each.offset >= 0:
             certain.append(each)
-        elif each.outcome != FAIL:
-            doubtful.append(each)
+        elif each.outcome != FAIL and not (is_committed and ended == FAIL):
+            doubtful.append(each)  # or aborted, and not compacted yet
     if not certain:
         return
     last = max(certain, key=lambda each: each.offset)
     may_be_gone = last.is_tombstone or any(each.is_tombstone for each in doubtful)
-    if not is_committed:
-        # What was aborted later may have hidden it, and may be gone by now.
-        may_be_gone = may_be_gone or any(each.id in transactions for each in own)
     if found is None:
         tally.judge("compacted", may_be_gone, "{} at {} is gone", last, last.offset)
         return

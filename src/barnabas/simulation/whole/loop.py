@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import heapq
+import logging
 import warnings
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -135,6 +136,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self.is_closed():
             return
         self._is_put_away = True
+        level = logging.root.manager.disable
+        logging.disable()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # coroutines that never began
             for life in self.lives:
@@ -143,6 +146,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._timers = []
             self._ready.clear()
             gc.collect()
+        logging.disable(level)
         super().close()
 
     def _run_once(self) -> None:

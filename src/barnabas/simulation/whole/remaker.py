@@ -53,17 +53,15 @@ class Remaker(Actor):
             "flush.messages": str(self._random.choice((1, 1_000_000))),
         }
         new = NewTopic(FLEETING, 1, self._around.options.replication_factor, configs)
-        is_first = True
         while True:
             try:
                 await admin.create_topics([new])
             except TopicAlreadyExists:
                 # Made by an attempt that had no answer, or not deleted yet.
                 self._around.history.tell("{} is there already", FLEETING)
-                return not is_first
+                return False
             except (Unreachable, BarnabasError) as error:
                 self._around.history.tell("{} cannot be made: {}", FLEETING, error)
-                is_first = False
                 await self._around.rest(self._random, 500)
             else:
                 return True

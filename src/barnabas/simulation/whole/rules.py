@@ -108,7 +108,7 @@ def judge_writings(tally: Tally, evidence: Evidence) -> None:
         is_there = bool(offsets) and (writing.offset < 0 or writing.offset in offsets)
         lost = "{} was acknowledged at {} of {}, and is at {}"
         told = (writing, writing.offset, writing.name, offsets)
-        if writing.offset < truth.start and (writing.outcome == OK or not offsets):
+        if truth.start > 0 and writing.offset < truth.start and not offsets:
             continue  # deleted, by age or on demand: see `removals`
         if writing.outcome == FAIL:
             tally.judge("refused", not offsets, "{} is at {}", writing, offsets)

@@ -73,6 +73,8 @@ class Trouble:
     def _spare(self) -> None:
         for broker in self._brokers.by_id.values():
             broker.files.spare()
+            broker.files.limit(None)
+            broker.files.slow(0)
 
     async def heal(self, limit_ms: int) -> None:
         """Return when every broker serves; what still goes on ends by itself. May time out."""

@@ -1,0 +1,89 @@
+"""What befalls a simulated disk and passes, and what its operations cost."""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from barnabas.simulation.whole.files import SimFiles
+from tests.simulation.whole.set_clock import SetClock
+
+D = Path("/d")
+
+
+def test_what_is_open_is_counted_and_limited() -> None:
+    files = SimFiles(SetClock(), [D])
+    first = files.open(D / "a", create=True)
+    files.limit(1)
+    second = files.open(D / "b", create=True)
+    for refused in (
+        lambda: files.open(D / "a"),
+        lambda: files.read(D / "a"),
+        lambda: files.write(D / "c", b""),
+        lambda: files.list(D),
+        lambda: files.sync(D),
+    ):
+        with pytest.raises(OSError) as raised:
+            refused()
+        assert raised.value.errno == errno.EMFILE
+    first.write(0, b"what is open can be used")
+    second.release()
+    files.sync(D)
+    files.limit(None)
+    assert files.open(D / "a").size() == 24
+
+
+def test_those_of_a_dead_process_are_closed() -> None:
+    files = SimFiles(SetClock(), [D])
+    held = files.mounted().open(D / "a", create=True)
+    files.process_died()
+    files.limit(1)
+    files.open(D / "a")
+    held.release()
+    with pytest.raises(OSError):
+        files.open(D / "a")
+
+
+def test_a_bit_reads_wrong_in_an_old_segment_until_it_reads_right_again() -> None:
+    files = SimFiles(SetClock(), [D])
+    for directory, name in (("t-0", "0"), ("t-0", "5"), ("t-1", "0"), ("__own-0", "0")):
+        files.make_directory(D / directory)
+        files.write(D / directory / f"{name}.log", b"records", sync=True)
+    undo = files.flip(D, Random(1))
+    assert undo is not None
+    assert files.read(D / "t-0" / "0.log") != b"records"
+    files.power_cut(Random(1))
+    assert files.read(D / "t-0" / "0.log") != b"records"
+    undo()
+    assert files.read(D / "t-0" / "0.log") == b"records"
+    files.remove(D / "t-0" / "5.log")
+    assert files.flip(D, Random(1)) is None
+
+
+def test_each_operation_has_its_price_and_a_slow_disk_one_beside_it() -> None:
+    files, spent = SimFiles(SetClock(), [D]), Counter[str]()
+
+    def spend(us: int, what: str, more_us: int) -> None:
+        assert us > 0
+        spent[what] += 1 + more_us
+
+    files.measure(spend)
+    file = files.open(D / "a", create=True)
+    file.write(0, b"x" * 5000)
+    file.pread(10, 0)
+    files.slow(1_000_000)
+    files.sync(D / "a")
+    files.list(D)
+    files.replace(D / "a", D / "b")
+    assert spent == {
+        "open": 1,
+        "change of a name": 2,
+        "write": 1,
+        "read": 1,
+        "sync": 1_000_001,
+        "list": 1,
+    }

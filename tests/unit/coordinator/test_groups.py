@@ -290,3 +290,38 @@ def test_a_large_group_settles_at_once(size: int) -> None:
         log.carry_out(synced)
     assert len(synced.replies) == size
     assert time.thread_time() - begun < 2.0
+
+
+def test_a_static_member_that_is_replaced_before_its_sync_group_holds_up_nobody() -> None:
+    """GC-3: its old id is waited for no longer when the time for SyncGroup is over, and the group
+    still hears of later deadlines."""
+    log = Log()
+    machine = log.machine
+
+    def join(ticket: int, instance_id: str, now_ms: int) -> Decision:
+        request = JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=30_000,
+            rebalance_timeout_ms=10_000,
+            group_instance_id=instance_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range")],
+        )
+        return machine.join(ticket, request, Caller("c", "/h", str(ticket), 9), now_ms)
+
+    join(1, "a", 0)
+    join(2, "b", 0)
+    (joined,) = machine.expire(0)
+    ids = {ticket: answer.member_id for ticket, answer in joined.replies}
+    leader = machine.groups["g"].leader_id
+    late = 2 if ids[1] == leader else 1
+    sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=leader)
+    log.carry_out(machine.sync(3, sync, 0))
+    replaced = join(4, "ab"[late - 1], 5_000)
+    log.carry_out(replaced)
+    (answer,) = (answer for ticket, answer in replaced.replies if ticket == 4)
+    assert answer.error_code == 0 and answer.member_id != ids[late]
+    assert log.run_until(20_000) == [], "both are still in their sessions"
+    assert set(machine.groups["g"].members) == {leader, answer.member_id}
+    log.run_until(40_000)
+    assert machine.groups["g"].members == {}

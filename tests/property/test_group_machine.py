@@ -59,6 +59,7 @@ class GroupMachine(RuleBasedStateMachine):
         super().__init__()
         self.config = GroupConfig(initial_rebalance_delay_ms=3000, max_size=4)
         self.now_ms = 1_000_000
+        self.ahead_ms = 0
         self.log: list[StateRecord] = []
         self.clients = [Client(number) for number in range(6)]
         self.ids = 0
@@ -68,7 +69,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @property
     def now(self) -> Now:
-        return Now(self.now_ms, self.now_ms)
+        return Now(self.now_ms, self.now_ms + self.ahead_ms)
 
     def begin(self) -> None:
         """A machine that knows what the log says, and nobody who waits."""
@@ -221,6 +222,11 @@ class GroupMachine(RuleBasedStateMachine):
             for decision in self.machine.expire(self.now):
                 self.carry_out(decision)
         self.now_ms = until_ms
+
+    @rule(ahead_ms=st.sampled_from([0, -900_000, 300_000, 10**9]))
+    def the_wall_clock_is_set(self, ahead_ms: int) -> None:
+        """ST-6: which ends no session."""
+        self.ahead_ms = ahead_ms
 
     @rule(max_size=st.integers(1, 6))
     def configure(self, max_size: int) -> None:

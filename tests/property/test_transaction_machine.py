@@ -151,6 +151,11 @@ class Coordinator(RuleBasedStateMachine):
     def pass_time(self, ms: int) -> None:
         self.driver.pass_time(ms)
 
+    @rule(ahead_ms=st.sampled_from([0, 60, 10**9, -(10**6)]))
+    def the_wall_clock_is_set(self, ahead_ms: int) -> None:
+        """ST-6: which moves no timeout."""
+        self.driver.ahead_ms = ahead_ms
+
     @rule(is_refusing=st.booleans())
     def refuse_appends(self, is_refusing: bool) -> None:
         """A client whose append is refused gets an error, so its calls wait until it is over."""

@@ -71,7 +71,7 @@ class Start(NamedTuple):
     is_clean: bool
     """The last broker stopped in order."""
     now_ms: int = 0
-    """Producers that were idle for longer before it are forgotten."""
+    """Wall time: producers that were idle for longer before it are forgotten."""
     recovery_point: int = 0
     log_start_offset: int = 0
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS

@@ -1,11 +1,13 @@
-"""What an operator is told when brokers go or come: one line for each, with what it meant."""
+"""What an operator is told when brokers go or come, and when partitions move: a line for each."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from barnabas.broker.state_changes import reassignment_lines
 from barnabas.cluster.image import NO_LEADER, ClusterImage, PartitionImage
+from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +37,24 @@ def tell_of_brokers(before: ClusterImage, after: ClusterImage) -> None:
     for broker_id in after.brokers:
         if broker_id not in before.brokers:
             _log.info("broker %d has come, %d are live", broker_id, len(after.brokers))
+
+
+def tell_of_moves(
+    names: Iterable[TopicPartition], before: ClusterImage, after: ClusterImage
+) -> None:
+    """Of these partitions, which have begun or ended to move to other brokers (KIP-455)."""
+    steps = []
+    for name in names:
+        was, became = _partition(before, name), _partition(after, name)
+        if was is not None and became is not None:
+            steps.append((name, was, became))
+    for line in reassignment_lines(after.controller_id, steps):
+        _log.info("%s", line)
+
+
+def _partition(image: ClusterImage, name: TopicPartition) -> PartitionImage | None:
+    topic = image.topics.get(name.topic)
+    return None if topic is None else topic.partitions.get(name.partition)
 
 
 def _tell_of_loss(broker_id: int, what: str, before: ClusterImage, after: ClusterImage) -> None:

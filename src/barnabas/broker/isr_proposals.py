@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from barnabas.broker import inter_broker_version, isr_wire
 from barnabas.broker.isr_writes import IsrWrites
+from barnabas.broker.state_changes import is_shrink, shrink_lines, update_lines
 from barnabas.errors import NONE, BarnabasError, KafkaError, NotController
 from barnabas.protocol.api import ALTER_PARTITION
 from barnabas.protocol.messages.alter_partition import AlterPartitionResponse
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Node
     from barnabas.broker.peer_links import PeerLinks
     from barnabas.cluster.control import IsrAnswer, IsrProposal
+    from barnabas.replication.partition import Partition
     from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -35,7 +37,7 @@ _MAX_BACKOFF_S = 1.0
 class Proposals:
     """This broker's. `propose` is what `Replicas.on_propose` wants."""
 
-    __slots__ = ("_links", "_node", "_task", "_wanted", "_writes")
+    __slots__ = ("_asked", "_links", "_node", "_task", "_wanted", "_writes")
 
     def __init__(self, node: Node, links: PeerLinks | None) -> None:
         """`links`: to the controller on another broker; None where there is none.
@@ -47,6 +49,7 @@ class Proposals:
         self._node = node
         self._links = links
         self._wanted: dict[TopicPartition, IsrProposal] = {}
+        self._asked: dict[TopicPartition, IsrProposal] = {}  # what the log has said, while it runs
         self._task: asyncio.Task[None] | None = None
 
     def propose(self, proposal: IsrProposal) -> None:
@@ -71,6 +74,7 @@ class Proposals:
                 self._wanted = {}
                 if not proposals:
                     return
+                self._tell_shrinks(proposals)
                 if await self._settle(proposals):
                     backoff_s = _BACKOFF_S
                 else:
@@ -78,6 +82,7 @@ class Proposals:
                     backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
         finally:
             self._task = None
+            self._asked.clear()
 
     async def _settle(self, proposals: Sequence[IsrProposal]) -> bool:
         """Ask once; whether all were agreed to. What was not answered at all is wanted again."""
@@ -100,12 +105,28 @@ class Proposals:
         self, proposals: Sequence[IsrProposal], answers: Mapping[TopicPartition, IsrAnswer]
     ) -> bool:
         """Whether all were agreed to."""
-        all_agreed = True
+        updates = []
         for proposal in proposals:
             answer = answers[proposal.topic_partition]
-            all_agreed = all_agreed and answer.error_code == NONE
             self._node.replicas.isr_answered(proposal, answer)
-        return all_agreed
+            if answer.error_code == NONE:
+                partition = self._led(proposal)
+                updates += [(partition, answer)] if partition is not None else []
+        for line in update_lines(updates):
+            _log.info("%s", line)
+        return all(answers[each.topic_partition].error_code == NONE for each in proposals)
+
+    def _tell_shrinks(self, proposals: Sequence[IsrProposal]) -> None:
+        """Once each, however often the controller has to be asked."""
+        shrinks = []
+        for proposal in proposals:
+            if self._asked.get(proposal.topic_partition) != proposal:
+                self._asked[proposal.topic_partition] = proposal
+                partition = self._led(proposal)
+                if partition is not None and is_shrink(partition, proposal):
+                    shrinks.append((partition, proposal))
+        for line in shrink_lines(shrinks):
+            _log.info("%s", line)
 
     async def _ask(self, proposals: Sequence[IsrProposal]) -> Mapping[TopicPartition, IsrAnswer]:
         """Raises BarnabasError if there is no answer, or one that refuses all of them."""
@@ -126,11 +147,16 @@ class Proposals:
 
     def _is_wanted(self, proposal: IsrProposal) -> bool:
         """Whether its partition still leads in the epoch in which it was proposed."""
-        try:
-            partition = self._node.replicas.leader_of(proposal.topic_partition).partition
-        except KafkaError:
-            return False
+        partition = self._led(proposal)
         return (
-            partition.leader_epoch == proposal.leader_epoch
+            partition is not None
+            and partition.leader_epoch == proposal.leader_epoch
             and partition.partition_epoch == proposal.partition_epoch
         )
+
+    def _led(self, proposal: IsrProposal) -> Partition | None:
+        """Its partition, if this broker leads that."""
+        try:
+            return self._node.replicas.leader_of(proposal.topic_partition).partition
+        except KafkaError:
+            return None

@@ -24,7 +24,7 @@ from barnabas.broker import isr_changes, log_dir_events
 from barnabas.broker.agenda import Agenda, Question
 from barnabas.broker.deletions import Deletions
 from barnabas.broker.deliveries import Codes, Deliveries
-from barnabas.broker.election_news import tell_of_brokers, tell_of_office
+from barnabas.broker.election_news import tell_of_brokers, tell_of_moves, tell_of_office
 from barnabas.broker.log_ends import EndsInquiry
 from barnabas.broker.registration import Elected, office_of
 from barnabas.broker.topic_nodes import TopicNodes
@@ -433,7 +433,9 @@ class Office:
                 break
             if attempt == _DECIDED_ANEW or not await self._caught_up(decision):
                 raise overtaken
+        before = self.image
         self._machine.apply(decision)
+        tell_of_moves(isr_changes.states_written(decision.operations), before, self.image)
         self._seat.unclean_elections.increment(decision.unclean_elections)
         for note in decision.notes:
             _log.warning("%s", note)

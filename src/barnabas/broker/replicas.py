@@ -17,6 +17,7 @@ from pathlib import Path
 
 from barnabas.broker.lanes import OF_THE_LOOP, Lanes, in_lane
 from barnabas.broker.replica import Replica
+from barnabas.broker.state_changes import RoleChange, role_lines
 from barnabas.broker.turns import Steps, at_once
 from barnabas.clock import Clock
 from barnabas.cluster.control import (
@@ -198,14 +199,17 @@ class Replicas:
         An older leader epoch changes nothing, nor does an ISR that is older than what is known.
         """
         codes: Codes = {}
+        role_changes: list[RoleChange] = []
         yield from self._set_strays_aside(request)
         for done, state in enumerate(request.partitions, 1):
-            codes[state.topic_partition] = self._apply(state)
+            codes[state.topic_partition] = self._apply(state, role_changes)
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
+        for line in role_lines(self._broker_id, role_changes):
+            _log.info("%s", line)
         return codes
 
-    def _apply(self, state: PartitionState) -> int:
+    def _apply(self, state: PartitionState, role_changes: list[RoleChange]) -> int:
         """What is said of one partition; an error code."""
         replica = self._replicas.get(state.topic_partition)
         if replica is None:
@@ -222,11 +226,15 @@ class Replicas:
             partition.partition_epoch,
         ):
             return NONE
+        before = partition.leader, partition.leader_epoch
         try:
             self._take_role(replica, told)
         except OSError as error:
             self.fail_directory(replica, error)
             return KafkaStorageError.code
+        if told.leader_epoch > before[1]:
+            end = replica.log.log_end_offset
+            role_changes.append(RoleChange(partition, told, end, *before))
         return NONE
 
     def _set_strays_aside(self, request: LeaderAndIsr) -> Steps[None]:

@@ -211,7 +211,8 @@ class Draft:
         self.write(name, elected, unclean=True)
         self.tell(name)
         self.unclean_elections += 1
-        self.note("led by a replica that was not in sync, records may be lost", name)
+        what = "led by a replica that was not in sync (unclean election), records may be lost"
+        self.note(what, name)
         return True
 
     @property

@@ -68,7 +68,7 @@ def test_without_the_isr_any_live_replica_leads_where_that_is_allowed() -> None:
     assert stage[TopicPartition("u", 0)].leader == NO_LEADER
     assert stage.controller.unclean_elections == 1
     (note,) = stage.decision.notes
-    assert "t-0" in note and "records may be lost" in note
+    assert "t-0" in note and "unclean election" in note and "records may be lost" in note
     marked = [op for op in stage.decision.operations if b"recovery" in (getattr(op, "data", b""))]
     assert len(marked) == 1, "as Kafka marks it"
 

@@ -60,8 +60,8 @@ def watch(
     """Show leader, ISR, epochs and high watermark, and how far each replica is; until Ctrl-C.
 
     A lag in seconds is how long a replica has lacked something, as far as it was watched. On a
-    terminal it is a table, with the last changes and their reasons below; into a pipe or a file,
-    how it is now, and then a line for each change.
+    terminal it is a table, with the last changes below; into a pipe or a file, how it is now, and
+    then a line for each change. Why something changed is in the logs of the brokers.
 
     \b
     Examples:
@@ -111,7 +111,7 @@ class _Watcher:
         with Live(console=console, auto_refresh=False, screen=True) as live:
 
             def draw(silent_since_ms: int | None = None) -> None:
-                shown = screen(look.rows, list(changes), console.height, silent_since_ms)
+                shown = screen(look.rows, list(changes), console.size, silent_since_ms)
                 live.update(shown, refresh=True)
 
             while True:

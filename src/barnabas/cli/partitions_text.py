@@ -37,7 +37,7 @@ def row_lines(rows: Iterable[PartitionRow]) -> Iterator[str]:
 
 
 def change_line(change: Change) -> str:
-    """When, where, what and why."""
+    """When, where and what."""
     return f"{clock(change.at_ms, with_date=True)} {change.name}: {change.text}"
 
 

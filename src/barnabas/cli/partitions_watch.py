@@ -5,8 +5,9 @@ leader's log ended at each look: a replica is as far behind as the last look is 
 leader had no more than the replica has now. Whoever has not been seen complete is behind since the
 first look, at least.
 
-Looks are a moment apart, and replicas are asked one beside the other: what is between two answers
-may show as a lag of some records while producers write.
+Why something changed cannot be seen from outside, so nothing is said of it. Looks are a moment
+apart, and replicas are asked one beside the other: what is between two answers may show as a lag of
+some records while producers write.
 """
 
 from __future__ import annotations
@@ -168,64 +169,41 @@ def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> in
 
 
 def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
-    """What is different, each with its reason as far as an onlooker can tell."""
-    was = {replica.broker_id: replica for replica in before.replicas}
-    live = {replica.broker_id for replica in now.replicas if replica.is_live}
-    before_ids, now_ids = tuple(was), tuple(replica.broker_id for replica in now.replicas)
+    """What is different. Why, an onlooker cannot tell: the logs of the brokers can."""
+    before_ids, now_ids = _replicas(before), _replicas(now)
     if before_ids != now_ids:
-        yield f"replicas {_ids(before_ids)} -> {_ids(now_ids)}: it is being moved, or was"
+        yield f"replicas {_ids(before_ids)} -> {_ids(now_ids)}"
     if before.leader != now.leader:
-        yield (
-            f"leader {_leader(before.leader)} -> {_leader(now.leader)}, "
-            f"epoch {now.leader_epoch}: {_why_led(before, now, live)}"
-        )
+        change = f"leader {_leader(before.leader)} -> {_leader(now.leader)}"
+        yield f"{change}, epoch {now.leader_epoch}{_standing_of([before.leader], now)}"
     elif before.leader_epoch != now.leader_epoch:
-        yield f"epoch {before.leader_epoch} -> {now.leader_epoch}: {_why_epoch(before, now, live)}"
-    for broker_id in before.isr:
-        if broker_id not in now.isr:
-            yield f"broker {broker_id} left the ISR: {_why_out(was.get(broker_id), now, live)}"
-    for broker_id in now.isr:
-        if broker_id not in before.isr:
-            why = "it was elected" if broker_id == now.leader else "it has caught up"
-            yield f"broker {broker_id} joined the ISR: {why}"
+        yield f"epoch {before.leader_epoch} -> {now.leader_epoch}"
+    if set(before.isr) != set(now.isr):
+        left = [broker_id for broker_id in before.isr if broker_id not in now.isr]
+        yield f"ISR {_ids(before.isr) or 'empty'} -> {_ids(now.isr) or 'empty'}" + _standing_of(
+            left, now
+        )
 
 
-def _why_led(before: PartitionRow, now: PartitionRow, live: Collection[int]) -> str:
-    old, new = before.leader, now.leader
-    if new < 0:
-        return "no replica that lives was in sync"
-    if new not in before.isr:
-        return f"broker {new} was not in sync, records may be lost"
-    if old < 0:
-        return f"broker {new} is back, and was in sync"
-    if old not in live and old in {replica.broker_id for replica in now.replicas}:
-        return f"broker {old} has gone"
-    if now.replicas[0].broker_id == new:
-        return "it is the preferred leader"
-    return f"broker {old} gave it away, as one does that is to stop"
+def _standing_of(broker_ids: Iterable[int], now: PartitionRow) -> str:
+    """Of replicas that are no longer what they were, what this look has shown besides."""
+    found = {replica.broker_id: replica for replica in now.replicas}
+    facts = []
+    for broker_id in broker_ids:
+        replica = found.get(broker_id)
+        if replica is None:
+            continue
+        if not replica.is_live:
+            facts.append(f"broker {broker_id} is not registered")
+        elif replica.lag_records is None:
+            facts.append(f"broker {broker_id} does not say where its log ends")
+        elif replica.lag_records:
+            facts.append(f"broker {broker_id} lacks {replica.lag_records} records")
+    return f" ({', '.join(facts)})" if facts else ""
 
 
-def _why_epoch(before: PartitionRow, now: PartitionRow, live: Collection[int]) -> str:
-    lost = [broker_id for broker_id in before.isr if broker_id not in now.isr]
-    if lost and lost[0] not in live:
-        return f"broker {lost[0]} has gone"
-    if lost:
-        return f"broker {lost[0]} is to stop"
-    return "a new election with the same outcome"
-
-
-def _why_out(was: ReplicaRow | None, now: PartitionRow, live: Collection[int]) -> str:
-    if was is None or was.broker_id not in {replica.broker_id for replica in now.replicas}:
-        return "it is no replica any more"
-    if was.broker_id not in live:
-        return "it has gone"
-    row = next(replica for replica in now.replicas if replica.broker_id == was.broker_id)
-    if row.lag_records is None:
-        return "it does not answer"
-    if row.lag_records or was.lag_records:
-        records = max(row.lag_records, was.lag_records or 0)
-        return f"it is {records} records behind"
-    return "it is to stop, or was away for a moment"
+def _replicas(row: PartitionRow) -> tuple[int, ...]:
+    return tuple(replica.broker_id for replica in row.replicas)
 
 
 def _leader(broker_id: int) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from io import StringIO
 
-from rich.console import Console
+import pytest
+from rich.cells import cell_len
+from rich.console import Console, ConsoleDimensions
 
 from barnabas.cli.partitions_table import screen
 from barnabas.cli.partitions_text import change_line, row_lines, row_values
@@ -23,13 +25,24 @@ WELL = [
 CHANGE = Change(1_795_224_580_123, ROW.name, "leader broker 3 -> broker 1")
 
 
+def drawn(
+    rows: list[PartitionRow],
+    changes: list[Change],
+    size: tuple[int, int],
+    silent_since_ms: int | None = None,
+) -> list[str]:
+    """The lines of a terminal of that width and height."""
+    file = StringIO()
+    all_of_it = screen(rows, changes, ConsoleDimensions(*size), silent_since_ms)
+    Console(file=file, width=size[0], highlight=False).print(all_of_it)
+    return file.getvalue().splitlines()
+
+
 def shown(
     rows: list[PartitionRow], changes: list[Change], height: int, silent_since_ms: int | None = None
 ) -> list[str]:
-    file = StringIO()
-    all_of_it = screen(rows, changes, height, silent_since_ms)
-    Console(file=file, width=120, highlight=False).print(all_of_it)
-    return [" ".join(line.split()) for line in file.getvalue().splitlines()]
+    lines = drawn(rows, changes, (120, height), silent_since_ms)
+    return [" ".join(line.split()) for line in lines]
 
 
 def test_a_line_for_each_partition_and_each_replica() -> None:
@@ -102,3 +115,33 @@ def test_a_table_that_is_old_says_so_above_everything() -> None:
     assert lines[0] == "no broker has answered since 01:29:40: it was like this then"
     assert lines[1].startswith("partition leader ")
     assert len(lines) <= 24
+
+
+LONG = PartitionRow(
+    TopicPartition("orders-of-all-customers-of-the-whole-wide-world", 12),
+    1,
+    4,
+    (1,),
+    10**12,
+    (LEADER._replace(end=ReplicaEnd(10**12, 4, 10**12)), LATE, GONE),
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 81, 100, 101, 102, 120, 200])
+def test_no_line_is_broken_however_narrow_the_terminal_is(width: int) -> None:
+    """Else there were more lines than were counted, and the table would not stay in its place."""
+    change = CHANGE._replace(name=LONG.name, text="ISR 1,2,3 -> 1 (broker 3 is not registered)")
+    lines = drawn([ROW, LONG, NOBODY], [change, CHANGE], (width, 24), CHANGE.at_ms)
+    assert len(lines) == 1 + 1 + 3 + 3 + 1 + 1 + 2
+    assert max(map(cell_len, lines)) <= width
+
+
+def test_a_usual_terminal_shows_all_that_matters() -> None:
+    """80 columns: how far a replica is, and the partition's number, whatever its topic's name."""
+    lines = [" ".join(line.split()) for line in drawn([ROW, LONG], [], (80, 24))]
+    assert lines[0].endswith("in sync broker log end lag seconds")
+    assert lines[1] == "t-0 1 1 1 100 0 0.0 leader"
+    assert lines[2] == "2 90 10 1.5 behind"
+    assert lines[4].endswith("…-12 1 1 1 1000000000000 0 0.0 leader")
+    lines = [" ".join(line.split()) for line in drawn([ROW], [], (80, 24))]
+    assert lines[1] == "t-0 1 4 1 1 100 0 0.0 leader", "of short names the epoch is shown, too"

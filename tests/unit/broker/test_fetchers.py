@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.followed import Lag
+from barnabas.broker.followed import Followed, Lag
 from barnabas.cluster.control import StopReplica
 from barnabas.config import BrokerConfig
+from barnabas.protocol.messages.fetch import PartitionData
 from barnabas.types import TopicPartition
 from tests.integration.broker_process import free_port
 from tests.unit.broker.following import (
@@ -372,5 +373,22 @@ def test_a_stopped_fetcher_leaves_nothing_behind(tmp_path: Path) -> None:
             leading(one, two, epoch=2)  # too late
             await asyncio.sleep(0.1)
             assert two.end(NAME) == 1
+
+    run(test)
+
+
+def test_a_log_starts_at_no_offset_that_is_not_committed_here(tmp_path: Path) -> None:
+    """ST-10: however far the leader says that it has deleted, not above the high watermark."""
+
+    async def test() -> None:
+        async with pair(tmp_path) as (one, two):
+            leading(one, two)
+            one.append(NAME, b"a")
+            await level(one, two)
+            replica = two.replica(NAME)
+            followed = Followed(replica, two.server.node)
+            answer = PartitionData(high_watermark=5, log_start_offset=3)
+            followed.take(followed.fetch_from(), answer, 0)
+            assert replica.log.log_start_offset == replica.high_watermark == 1
 
     run(test)

@@ -26,6 +26,7 @@ from barnabas.types import FileSlice, Part
 
 _LENGTH = Struct(">i")
 _BUFFER_BYTES = 256 * 1024  # smaller costs throughput on 16 KiB frames; larger gains nothing
+_SMALL_BYTES = 16 * 1024  # of a frame that is not complete: more than that stays where it is
 _GATHER_BYTES = 64 * 1024  # answers of one wake-up that leave in one system call
 _FRAMES_PER_TURN = 256  # of one connection, while the others wait: some three milliseconds
 _READ_AHEAD_BYTES = 256 * 1024  # for a file that cannot go by sendfile (TLS, Windows)
@@ -134,6 +135,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport is not None
 
     @property
+    def held_bytes(self) -> int:
+        """What was received and has not been handed over."""
+        return self._end - self._start
+
+    @property
     def is_closing(self) -> bool:
         return self._closing
 
@@ -212,12 +218,16 @@ class Connection(asyncio.BufferedProtocol):
         self._give_back_buffer()
 
     def _give_back_buffer(self) -> None:
-        """Unless there is something in it that is not a frame yet."""
-        if self._start == self._end and self._buffer is not None:
+        """What is in it that is not a frame yet moves to a buffer of its own size, if it is small:
+        whoever begins a frame and falls silent holds no more than what was sent."""
+        buffer, held = self._buffer, self._end - self._start
+        if buffer is None or held > _SMALL_BYTES or (held and len(buffer) <= _SMALL_BYTES):
+            return
+        self._buffer = bytearray(memoryview(buffer)[self._start : self._end]) if held else None
+        self._start, self._end = 0, held
+        if len(buffer) > _SMALL_BYTES:
             # Even if a frame of it is still referred to: the views keep it alive.
-            self._memory.give(self._buffer)
-            self._buffer = None
-            self._start = self._end = 0
+            self._memory.give(buffer)
 
     def _take_frames(self, reader: Reader, left: int) -> int:
         """Returns how many more the turn allows."""
@@ -259,7 +269,8 @@ class Connection(asyncio.BufferedProtocol):
             needed = _LENGTH.unpack_from(self._buffer, self._start)[0] + 4
         roomier = self._memory.take(max(_BUFFER_BYTES, min(needed, 2 * held)))
         roomier[:held] = memoryview(self._buffer)[self._start : self._end]
-        self._memory.give(self._buffer)
+        if len(self._buffer) > _SMALL_BYTES:
+            self._memory.give(self._buffer)
         self._buffer = roomier
         self._start, self._end = 0, held
 

@@ -446,3 +446,39 @@ def test_connections_that_all_end_at_once_cost_one_buffer(run) -> None:
             return peak_bytes
 
     assert run(scenario()) < 4 * 1024 * 1024
+
+
+@pytest.mark.parametrize("sent", [b"", frame(b"a whole one")], ids=["first", "behind-a-frame"])
+def test_a_few_bytes_of_a_frame_hold_a_few_bytes(run, sent: bytes) -> None:
+    """UX-4: eight hundred connections that send five bytes and fall silent are not 200 MB."""
+
+    async def scenario() -> int:
+        memory = MemoryPool()
+        got: list[bytes] = []
+        async with AsyncExitStack() as stack:
+            pairs = [
+                await stack.enter_async_context(
+                    served(lambda _, frame: got.append(bytes(frame)), memory=memory)
+                )
+                for _ in range(100)
+            ]
+            await asyncio.sleep(0)
+            loop = asyncio.get_running_loop()
+            tracemalloc.start()
+            for client, _ in pairs:
+                await loop.sock_sendall(client, sent + frame(b"later")[:5])
+            while not all(peer.connection.was_active for _, peer in pairs) or sum(
+                peer.connection.held_bytes >= 5 for _, peer in pairs
+            ) < len(pairs):
+                await asyncio.sleep(0.001)
+            held_bytes = tracemalloc.get_traced_memory()[0]
+            tracemalloc.stop()
+            got.clear()
+            for client, _ in pairs:
+                await loop.sock_sendall(client, frame(b"later")[5:])
+            while len(got) < len(pairs):
+                await asyncio.sleep(0.001)
+            assert set(got) == {b"later"}
+            return held_bytes
+
+    assert run(scenario()) < 4 * 1024 * 1024

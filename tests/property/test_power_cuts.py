@@ -17,6 +17,7 @@ from barnabas.config import LogConfig
 from barnabas.records.batch import iterate_batches
 from barnabas.simulation.whole.files import SimFiles
 from barnabas.storage.cleaner import Limits
+from barnabas.storage.compaction.key_map import BYTES_PER_KEY
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from tests.effort import examples
@@ -28,7 +29,7 @@ CONFIG = LogConfig(
     segment_bytes=500, index_interval_bytes=100, cleanup_policy="compact", segment_index_bytes=1024
 )
 LOGS = Path("/d/logs")
-FEW_KEYS = Limits(buffer_bytes=2 * 208, read_bytes=4096, bytes_per_second=1e18)
+FEW_KEYS = Limits(buffer_bytes=2 * BYTES_PER_KEY, read_bytes=4096, bytes_per_second=1e18)
 
 
 class Write(NamedTuple):

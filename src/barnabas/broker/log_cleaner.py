@@ -303,9 +303,10 @@ def _limits(config: BrokerConfig) -> Limits:
     bytes_per_second = config.value("log.cleaner.io.max.bytes.per.second")
     assert isinstance(load_factor, float) and isinstance(bytes_per_second, float)
     return Limits(
-        buffer_bytes=int(buffer_bytes * load_factor),
+        buffer_bytes=buffer_bytes,
         read_bytes=max(config.int("log.cleaner.io.buffer.size") // 2, 1),
         bytes_per_second=max(bytes_per_second, 1.0),
+        load_factor=min(max(load_factor, 0.1), 1.0),
     )
 
 

@@ -41,6 +41,7 @@ class Limits(NamedTuple):
     buffer_bytes: int
     read_bytes: int
     bytes_per_second: float
+    load_factor: float = 0.9
 
 
 class Cleanable(NamedTuple):
@@ -147,6 +148,7 @@ def job_of(cleanable: Cleanable, limits: Limits, now_ms: int) -> Job:
         buffer_bytes=limits.buffer_bytes,
         read_bytes=limits.read_bytes,
         bytes_per_second=limits.bytes_per_second,
+        load_factor=limits.load_factor,
     )
 
 

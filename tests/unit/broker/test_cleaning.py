@@ -27,6 +27,7 @@ from barnabas.protocol.messages.create_topics import (
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.records.control import ABORT, Marker, build_marker
 from barnabas.records.record import BatchBuilder, Record, iterate_records
+from barnabas.storage.compaction.key_map import BYTES_PER_KEY
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.types import TopicPartition
@@ -338,7 +339,7 @@ def test_more_keys_than_memory_take_more_passes(cleaned: Cleaned) -> None:
     """log.cleaner.dedupe.buffer.size"""
     cleaned.create("t")
     cleaned.fill("t", 60)
-    cleaner = cleaned.cleaner(log_cleaner_dedupe_buffer_size=str(4 * 208))
+    cleaner = cleaned.cleaner(log_cleaner_dedupe_buffer_size=str(4 * BYTES_PER_KEY))
     passes = 0
     while cleaned.run(cleaner.clean_once()):
         passes += 1

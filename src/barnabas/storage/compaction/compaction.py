@@ -1,8 +1,8 @@
 """One pass over a log: the newest record of each key stays, offsets do not change (ST-7).
 
     1   from the first dirty offset on, the newest offset of each key goes into the map
-    2   every closed segment up to the map's end is written anew, without what the map makes
-        obsolete; small ones are joined
+    2   every closed segment up to the map's end is read, and written anew without what the map
+        makes obsolete, if there is anything; small ones are joined
 
 A pass reads files and writes files with the suffix `.cleaned`; it changes nothing of the log. It is
 a generator: whoever runs it decides what happens between two steps, and may close it at any time.
@@ -60,7 +60,9 @@ class Compaction:
         self._directory = directory
         self._job = job
         self._producers = producers
-        self._key_map = KeyMap(job.buffer_bytes, job.first_dirty_offset)
+        self._key_map = KeyMap(
+            job.buffer_bytes, job.first_dirty_offset, load_factor=job.load_factor
+        )
         self._cleaned: CleanedSegment | None = None
         self._moved_bytes = 0
         self._bytes_read = self._bytes_kept = self._records_read = 0
@@ -145,33 +147,54 @@ class Compaction:
     # --- what stays ------------------------------------------------------------------------------
 
     def _clean(self, group: Sequence[Source], survival: Survival) -> Iterator[Event]:
-        base_offset = group[0].base_offset
-        cleaned = CleanedSegment.create(self._files, self._directory, base_offset)
-        self._cleaned = cleaned
+        """Several segments become one. One alone is written from its first change on, and if there
+        is none, not at all: what was cleaned before is mostly so."""
+        rewritten = self._begin(group[0]) if len(group) > 1 else None
+        indexed: list[Aborted] = []
         for source in group:
             segment = self._segment(source)
             try:
                 for stored in stored_batches(segment, 0, self._job.read_bytes):
-                    size = self._keep(cleaned, segment, stored, survival)
-                    yield from self._moved(stored.header.size_bytes + size)
+                    kept = self._look(stored, survival)
+                    if rewritten is None and kept != stored.raw:
+                        rewritten = self._begin(source)
+                        yield from self._copy(rewritten, segment, stored.header.base_offset)
+                    if rewritten is not None and kept is not None:
+                        self._append(rewritten, segment, kept)
+                    if survival.to_index is not None:
+                        indexed.append(survival.to_index)
+                    written = 0 if rewritten is None or kept is None else len(kept)
+                    yield from self._moved(stored.header.size_bytes + written)
             finally:
                 segment.release()
-        sizes = cleaned.finish()
-        self._cleaned = None
-        yield Replacement(tuple(source.base_offset for source in group), sizes)
+        if rewritten is not None:
+            for aborted in indexed:
+                rewritten.index_aborted(aborted)
+            sizes = rewritten.finish()
+            self._cleaned = None
+            yield Replacement(tuple(source.base_offset for source in group), sizes)
 
-    def _keep(
-        self, cleaned: CleanedSegment, segment: Segment, stored: Stored, survival: Survival
-    ) -> int:
-        """Write what stays of a batch; returns how many bytes that is."""
-        header = stored.header
-        self._bytes_read += header.size_bytes
-        self._records_read += max(1, header.record_count)
+    def _begin(self, first: Source) -> CleanedSegment:
+        self._cleaned = CleanedSegment.create(self._files, self._directory, first.base_offset)
+        return self._cleaned
+
+    def _look(self, stored: Stored, survival: Survival) -> bytes | None:
+        """What stays of a batch."""
+        self._bytes_read += stored.header.size_bytes
+        self._records_read += max(1, stored.header.record_count)
         kept = survival.of(stored)
-        if survival.to_index is not None:
-            cleaned.index_aborted(survival.to_index)
-        if kept is None:
-            return 0
+        self._bytes_kept += 0 if kept is None else len(kept)
+        return kept
+
+    def _copy(self, cleaned: CleanedSegment, segment: Segment, end_offset: int) -> Iterator[Event]:
+        """The batches below an offset, of which nothing goes."""
+        for stored in stored_batches(segment, 0, self._job.read_bytes):
+            if stored.header.base_offset >= end_offset:
+                break
+            self._append(cleaned, segment, stored.raw)
+            yield from self._moved(2 * stored.header.size_bytes)
+
+    def _append(self, cleaned: CleanedSegment, segment: Segment, kept: bytes) -> None:
         written = read_header(kept)
         if not cleaned.fits(written.last_offset):
             raise CorruptData(
@@ -185,5 +208,3 @@ class Compaction:
             written.max_timestamp,
             self._job.index_interval_bytes,
         )
-        self._bytes_kept += len(kept)
-        return len(kept)

@@ -53,6 +53,8 @@ class Job(NamedTuple):
     """How much is read at once."""
     bytes_per_second: float
     """How much may be read and written."""
+    load_factor: float
+    """How much of the memory for the keys may be filled."""
 
     @property
     def end_offset(self) -> int:

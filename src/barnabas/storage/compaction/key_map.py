@@ -1,10 +1,16 @@
 """The newest offset of each key: what compaction keeps of a log is decided by this map.
 
-Kafka's map holds a hash of 16 bytes and an offset of 8 for each key. This one is a dict, which
-costs several times as much and is told so (`BYTES_PER_KEY`): fewer keys fit into the same
-`log.cleaner.dedupe.buffer.size`, and a log with more of them takes more passes to clean. Keys of up
-to 15 bytes stand for themselves, longer ones for a digest of 16, so that the two cannot be taken
-for one another.
+Like Kafka's it takes 24 bytes for a key: two hashes of 64 bits, which stand for it, and the offset.
+A log with more keys than fit into `log.cleaner.dedupe.buffer.size` takes more passes to clean.
+
+    adding      an entry is added to one of 256 parts, by its first hash; nothing is looked up,
+                which would cost a miss of every cache for each record
+    thinning    of the entries of a key only the last one stays: part by part, in a small dict;
+                when a sample of them says that too many are out of date, and at the end
+    looking up  splits the parts into regions of a few dozen entries, which one call can search
+
+The hashes are Python's own of bytes, SipHash under a secret of the process: nobody can make two
+keys that have both in common, which would delete another's record (of Kafka's MD5 one can).
 
 When all keys are in it, what it says is spread over the offsets that it was made of, a byte each
 (`marks`), so that a batch of which all records stay, or none, need not be looked into again:
@@ -14,37 +20,73 @@ When all keys are in it, what it says is spread over the offsets that it was mad
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from array import array
+from collections.abc import Sequence
+from itertools import chain
+from struct import Struct, iter_unpack
 
 from barnabas.records.batch import BatchHeader
 
-SHORT_KEY_BYTES = 15
-"""Keys that are no longer than this are in the map as they are."""
-DIGEST_BYTES = 16
-
-BYTES_PER_KEY = 208
-"""The key's bytes object (64), its offset's int (32), and the dict's share while it grows (112)."""
+BYTES_PER_KEY = 24
+LOAD_FACTOR = 0.9
+"""Kafka's default of `log.cleaner.io.buffer.load.factor`."""
 
 NEWEST, TOMBSTONE = 1, 2
-_MARKS_SHARE = 4  # of the memory that marks may take; in a log full of gaps they would take all
+_MARKS_SHARE = 4  # of the buffer is the most that marks take; a log full of gaps needs many
+
+_PARTS = 256
+_REGION_ENTRIES = 64
+_TAG_BYTES = 16
+_OFFSET = Struct("q")
+
+_MOST_REPEATED = 1.25  # entries per key, before they are thinned
+_UNTHINNED = 700_000  # entries, 16 MiB: fewer may be as repeated as they like
+
+_SHORT_KEY_BYTES = 63  # the length of such a key is one byte in its record
+_SHORT = [bytes((2 * size,)) for size in range(_SHORT_KEY_BYTES + 1)]
+_LONG = b"\xff"
+
+UNKNOWN = -(2**63)
+"""Below the offset of any record."""
 
 
-def fold(key: bytes) -> bytes:
-    """What stands for a key in the map. Nobody can make two keys that fold alike: that would
-    delete another's record, so the digest is not Kafka's MD5."""
-    if len(key) <= SHORT_KEY_BYTES:
-        return key
-    return blake2b(key, digest_size=DIGEST_BYTES).digest()
+def fold(key: bytes) -> tuple[int, int]:
+    """The two hashes that stand for a key: of itself, and with its length before it, as it lies in
+    a record if that is one byte."""
+    return hash(key), hash((_SHORT[len(key)] if len(key) <= _SHORT_KEY_BYTES else _LONG) + key)
 
 
 class KeyMap:
-    """The newest offsets, by folded keys, of a log from `first_offset` to `latest_offset`."""
+    """The newest offsets, by folded keys, of a log from `first_offset` to `latest_offset`.
 
-    __slots__ = ("_buffer_bytes", "first_offset", "latest_offset", "marks", "offsets")
+    Between `add` and `newest` comes `finish`.
+    """
 
-    def __init__(self, buffer_bytes: int, first_offset: int = 0) -> None:
+    __slots__ = (
+        "_added",
+        "_buffer_bytes",
+        "_entries",
+        "_look_at",
+        "_mask",
+        "_most_entries",
+        "_parts",
+        "_regions",
+        "first_offset",
+        "latest_offset",
+        "marks",
+    )
+
+    def __init__(
+        self, buffer_bytes: int, first_offset: int = 0, *, load_factor: float = LOAD_FACTOR
+    ) -> None:
         self._buffer_bytes = buffer_bytes
-        self.offsets: dict[bytes, int] = {}
+        self._most_entries = int(buffer_bytes // BYTES_PER_KEY * load_factor)
+        self._parts = [bytearray() for _ in range(_PARTS)]
+        self._entries = 0
+        self._added = 0  # of them, since they were thinned
+        self._look_at = _UNTHINNED
+        self._regions: list[bytes] = []
+        self._mask = 0
         self.first_offset = first_offset
         self.latest_offset = first_offset - 1
         """Every record up to here is in the map: behind it nothing is known, and all is kept."""
@@ -54,9 +96,43 @@ class KeyMap:
     def has_room(self, header: BatchHeader) -> bool:
         """Whether a batch may be added whole. The first one always may: a pass that adds nothing
         would be repeated for ever."""
-        count = len(self.offsets) + header.record_count
-        marks = 0 if self.marks is None else len(self.marks)
-        return not self.offsets or count * BYTES_PER_KEY + marks <= self._buffer_bytes
+        most = self._most_entries - header.record_count
+        if self._entries > most and self._added > self._most_entries // _MARKS_SHARE:
+            self._thin()
+        return not self._entries or self._entries <= most
+
+    def add(self, words: Sequence[int]) -> None:
+        """The two hashes of a key, and an offset at which it was met, again and again. Offsets
+        count from the first of the map; those of a key rise from call to call."""
+        parts = self._parts
+        for (entry,), first in zip(iter_unpack("24s", array("q", words)), words[::3], strict=True):
+            part = parts[first & 0xFF]
+            part += entry
+        count = len(words) // 3
+        self._entries += count
+        self._added += count
+        if self._entries >= self._look_at:
+            self._look()
+
+    def _look(self) -> None:
+        """Thin the entries if a sample of them, one part, has become too many for its keys."""
+        sample = self._parts[0]
+        keys = len(set(iter_unpack("16s8x", sample)))
+        repeated = len(sample) / BYTES_PER_KEY / keys if keys else 1.0
+        if repeated >= _MOST_REPEATED:
+            self._thin()
+            repeated = 1.0
+        following = self._entries * max(1.05, _MOST_REPEATED / repeated)
+        self._look_at = max(_UNTHINNED, int(following))
+
+    def _thin(self) -> None:
+        """Leave one entry to each key."""
+        for i, part in enumerate(self._parts):
+            newest = dict(iter_unpack("16s8s", part))
+            if len(newest) * BYTES_PER_KEY < len(part):
+                self._parts[i] = bytearray(b"".join(chain.from_iterable(newest.items())))
+        self._entries = sum(map(len, self._parts)) // BYTES_PER_KEY
+        self._added = 0
 
     def make_marks(self, last_offset: int) -> bytearray | None:
         """The marks, with those up to an offset."""
@@ -71,10 +147,12 @@ class KeyMap:
 
     def finish(self) -> None:
         """All keys are in it."""
-        marks, first_offset = self.marks, self.first_offset
+        self._thin()
+        marks = self.marks
         if marks is not None:
-            for offset in self.offsets.values():
-                marks[offset - first_offset] |= NEWEST
+            for part in self._parts:
+                for offset in memoryview(part).cast("q")[2::3].tolist():
+                    marks[offset] |= NEWEST
 
     def marks_of(self, header: BatchHeader) -> bytearray | None:
         """Of a batch's records, one behind the other; None if nobody knows which is which."""
@@ -84,3 +162,41 @@ class KeyMap:
         if self.marks is None or begin < 0 or end > len(self.marks) or not is_whole:
             return None
         return self.marks[begin:end]
+
+    def newest(self, words: Sequence[int]) -> list[int]:
+        """The newest offset of each key of which the two hashes are there; UNKNOWN for those that
+        are not in it. Offsets count from the first of the map."""
+        if not self._entries:
+            return [UNKNOWN] * (len(words) // 2)
+        if not self._regions:
+            self._split()
+        regions, mask = self._regions, self._mask
+        found: list[int] = []
+        for (tag,), first in zip(iter_unpack("16s", array("q", words)), words[::2], strict=True):
+            region = regions[first & mask]
+            at = region.find(tag)
+            while at >= 0 and at % BYTES_PER_KEY:
+                at = region.find(tag, at + 1)  # it lay across two entries
+            if at >= 0:
+                found.append(_OFFSET.unpack_from(region, at + _TAG_BYTES)[0])
+            else:
+                found.append(UNKNOWN)
+        return found
+
+    def _split(self) -> None:
+        """From parts to regions: the parts are those of the first hash's last eight bits, and the
+        next ones tell regions apart. No more entries can be added."""
+        shares = 1
+        while shares * _PARTS * _REGION_ENTRIES < self._entries:
+            shares *= 2
+        self._mask = shares * _PARTS - 1
+        regions = [b""] * (shares * _PARTS)
+        for i, part in enumerate(self._parts):
+            split = [bytearray() for _ in range(shares)]
+            firsts = memoryview(part).cast("q")[::3].tolist()
+            for (entry,), first in zip(iter_unpack("24s", part), firsts, strict=True):
+                share = split[first >> 8 & shares - 1]
+                share += entry
+            regions[i::_PARTS] = [bytes(share) for share in split]
+            self._parts[i] = bytearray()
+        self._regions = regions

@@ -13,21 +13,16 @@ A batch whose checksum is right may still be none: then it ends in `CorruptData`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
 
 from barnabas.errors import CorruptData
 from barnabas.records.batch import BatchHeader
 from barnabas.records.varint import finish_varint
-from barnabas.storage.compaction.key_map import (
-    DIGEST_BYTES,
-    NEWEST,
-    SHORT_KEY_BYTES,
-    TOMBSTONE,
-    KeyMap,
-)
+from barnabas.storage.compaction.key_map import NEWEST, TOMBSTONE, KeyMap, fold
 
 _NULL = 1  # the varint of -1
+_RECORDS_AT_ONCE = 4096  # whose keys are looked up together: a batch may have millions
 
 
 class Section(NamedTuple):
@@ -54,21 +49,70 @@ class Sifted(NamedTuple):
 
 def note_keys(section: Section, key_map: KeyMap) -> None:
     """Put the keys of a batch into the map; CorruptData."""
-    offsets = key_map.offsets
-    base_offset = section.header.base_offset
-    first_delta = key_map.first_offset - base_offset
-    tombstones = []
-    for _, _, _, offset_delta, key, is_tombstone in _walk(*section):
-        if key is not None and offset_delta >= first_delta:
-            if len(key) > SHORT_KEY_BYTES:
-                key = blake2b(key, digest_size=DIGEST_BYTES).digest()
-            offsets[key] = base_offset + offset_delta
-            if is_tombstone:
-                tombstones.append(offset_delta - first_delta)
-    marks = key_map.make_marks(section.header.last_offset)
+    header, _, at, end = section
+    tombstones: list[int] = []
+    try:
+        for done in range(0, header.record_count, _RECORDS_AT_ONCE):
+            some = section._replace(begin=at)
+            count = min(_RECORDS_AT_ONCE, header.record_count - done)
+            at = _note_some(some, count, key_map, tombstones)
+    except IndexError as cause:
+        raise _misfit(header) from cause
+    if at != end:
+        raise _misfit(header)
+    marks = key_map.make_marks(header.last_offset)
     if marks is not None:
         for i in tombstones:
             marks[i] |= TOMBSTONE
+
+
+def _note_some(section: Section, count: int, key_map: KeyMap, tombstones: list[int]) -> int:
+    """Of the first `count` records; returns where the next one begins. IndexError if one is not
+    what the header says."""
+    header, data, at, end = section
+    shift = header.base_offset - key_map.first_offset
+    most = header.last_offset - key_map.first_offset
+    words: list[int] = []
+    add = words.append
+    for _ in range(count):
+        raw, at = data[at], at + 1
+        if raw >= 0x80:
+            if data[at] < 0x80:
+                raw, at = raw & 0x7F | data[at] << 7, at + 1
+            else:
+                raw, at = finish_varint(data, at, raw)
+        following = at + (raw >> 1)
+        at += 2
+        if data[at - 1] >= 0x80:
+            _, at = finish_varint(data, at, data[at - 1])
+        offset, at = data[at], at + 1
+        if offset >= 0x80:
+            if data[at] < 0x80:
+                offset, at = offset & 0x7F | data[at] << 7, at + 1
+            else:
+                offset, at = finish_varint(data, at, offset)
+        offset = (offset >> 1) + shift
+        size = data[at]
+        has_key = not size & 1 and offset >= 0
+        if size < 0x80:
+            key, size_at = at + 1, at
+            at = key if size & 1 else key + (size >> 1)
+            if has_key:  # this is `fold`, and faster
+                add(hash(data[key:at]))
+                add(hash(data[size_at:at]))
+                add(offset)
+        else:
+            size, key = finish_varint(data, at + 1, size)
+            at = key if size & 1 else key + (size >> 1)
+            if has_key:
+                words += (*fold(data[key:at]), offset)
+        if raw & 1 or not at < following <= end or offset > most:
+            raise IndexError
+        if data[at] == _NULL and has_key:
+            tombstones.append(offset)
+        at = following
+    key_map.add(words)
+    return at
 
 
 def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted:
@@ -77,32 +121,36 @@ def sift(section: Section, key_map: KeyMap, *, drops_tombstones: bool) -> Sifted
     A record stays if its key has no newer one in the map, and if it is no tombstone whose time is
     up. Whatever lies behind the map's end stays; a record without a key has no place in such a log.
     """
-    newest = key_map.offsets.get
     base_offset = section.header.base_offset
+    shift = base_offset - key_map.first_offset
     last_delta = key_map.latest_offset - base_offset
     runs: list[tuple[int, int]] = []
     run_begin = run_end = -1
     kept = first_delta = max_delta = 0
     has_tombstone = False
-    for begin, end, time_delta, offset_delta, key, is_tombstone in _walk(*section):
-        if offset_delta <= last_delta:
-            if key is None or (is_tombstone and drops_tombstones):
-                continue
-            if len(key) > SHORT_KEY_BYTES:
-                key = blake2b(key, digest_size=DIGEST_BYTES).digest()
-            if base_offset + offset_delta < newest(key, -1):
-                continue
-        if kept == 0:
-            first_delta = max_delta = time_delta
-        elif time_delta > max_delta:
-            max_delta = time_delta
-        kept += 1
-        has_tombstone |= is_tombstone
-        if begin != run_end:
-            if run_end >= 0:
-                runs.append((run_begin, run_end))
-            run_begin = begin
-        run_end = end
+    hashes: list[int] = []
+    walk = _walk(*section, hashes)
+    while rows := list(islice(walk, _RECORDS_AT_ONCE)):
+        newest = key_map.newest(hashes)
+        hashes.clear()
+        for row, newest_offset in zip(rows, newest, strict=True):
+            begin, end, time_delta, offset_delta, has_key, is_tombstone = row
+            if offset_delta <= last_delta:
+                if not has_key or (is_tombstone and drops_tombstones):
+                    continue
+                if offset_delta + shift < newest_offset:
+                    continue
+            if kept == 0:
+                first_delta = max_delta = time_delta
+            elif time_delta > max_delta:
+                max_delta = time_delta
+            kept += 1
+            has_tombstone |= is_tombstone
+            if begin != run_end:
+                if run_end >= 0:
+                    runs.append((run_begin, run_end))
+                run_begin = begin
+            run_end = end
     if run_end >= 0:
         runs.append((run_begin, run_end))
     return Sifted(runs, kept, first_delta, max_delta, has_tombstone)
@@ -155,10 +203,10 @@ def _bounds(header: BatchHeader, data: bytes, at: int, end: int) -> list[int]:
 
 
 def _walk(
-    header: BatchHeader, data: bytes, at: int, end: int
-) -> Iterator[tuple[int, int, int, int, bytes | None, bool]]:
-    """Of each record where it begins and ends, timestamp and offset delta, key, whether its value
-    is null."""
+    header: BatchHeader, data: bytes, at: int, end: int, hashes: list[int]
+) -> Iterator[tuple[int, int, int, int, bool, bool]]:
+    """Of each record where it begins and ends, timestamp and offset delta, whether it has a key,
+    whether its value is null; the two hashes of its key are added to `hashes`."""
     try:
         for _ in range(header.record_count):
             begin = at
@@ -178,15 +226,20 @@ def _walk(
                     offset, at = offset & 0x7F | data[at] << 7, at + 1
                 else:
                     offset, at = finish_varint(data, at, offset)
-            size, at = data[at], at + 1
-            if size >= 0x80:
-                size, at = finish_varint(data, at, size)
-            key = None if size & 1 else data[at : at + (size >> 1)]
-            at += 0 if size & 1 else size >> 1
+            size = data[at]
+            if size < 0x80:
+                key, size_at = at + 1, at
+                at = key + (size >> 1) if not size & 1 else key
+                hashes.append(hash(data[key:at]))  # this is `fold`, and faster
+                hashes.append(hash(data[size_at:at]))
+            else:
+                size, key = finish_varint(data, at + 1, size)
+                at = key + (size >> 1) if not size & 1 else key
+                hashes += fold(data[key:at])
             if raw & 1 or not at < following <= end:
                 raise _misfit(header)
             time = (time >> 1) ^ -(time & 1)
-            yield begin, following, time, offset >> 1, key, data[at] == _NULL
+            yield begin, following, time, offset >> 1, not size & 1, data[at] == _NULL
             at = following
     except IndexError as cause:
         raise _misfit(header) from cause

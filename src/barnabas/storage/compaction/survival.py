@@ -24,6 +24,7 @@ from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.transactions import Aborted
 
 _LAST_MS = 2**63 - 1
+_NO_KEYS = KeyMap(0)
 
 
 def add_keys(stored: Stored, key_map: KeyMap) -> None:
@@ -33,7 +34,7 @@ def add_keys(stored: Stored, key_map: KeyMap) -> None:
         return
     for record in records_of(stored.data, stored.at, stored.header):
         if record.key is not None and record.offset >= key_map.first_offset:
-            key_map.offsets[fold(record.key)] = record.offset
+            key_map.add((*fold(record.key), record.offset - key_map.first_offset))
     key_map.make_marks(stored.header.last_offset)
 
 
@@ -126,7 +127,7 @@ class Survival:
         if not is_over or header.has_delete_horizon:
             return stored.raw
         section = section_of(stored)
-        return rebuild(section, sift(section, KeyMap(0), drops_tombstones=False), self._horizon_ms)
+        return rebuild(section, sift(section, _NO_KEYS, drops_tombstones=False), self._horizon_ms)
 
     def _of_messages(self, stored: Stored) -> bytes | None:
         """Magic 0 and 1. What cannot stay as it is becomes a batch of magic 2: see `batches`."""
@@ -145,7 +146,9 @@ class Survival:
         key_map = self._key_map
         if record.offset > key_map.latest_offset:
             return True
-        return record.key is not None and record.offset >= key_map.offsets.get(fold(record.key), -1)
+        if record.key is None:
+            return False
+        return record.offset - key_map.first_offset >= key_map.newest(fold(record.key))[0]
 
     def _nothing(self, header: BatchHeader) -> bytes | None:
         """No record stays: whether the batch does."""

@@ -54,7 +54,12 @@ class CleanerProcess:
 
         # The child must find the package wherever this process has it from.
         path = [str(Path(barnabas.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, path)),
+            # Keys are told apart by their hashes: whoever writes them must not know how.
+            "PYTHONHASHSEED": "random",
+        }
         # No descriptor of ours is inheritable; without closing them all, no fork of this process's
         # memory is needed either.
         process = Popen(

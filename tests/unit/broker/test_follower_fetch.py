@@ -11,6 +11,7 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.authorization import AllowAll, Needs, Operation, Principal
+from barnabas.clock import SystemClock
 from barnabas.errors import (
     FencedLeaderEpoch,
     NotLeaderOrFollower,
@@ -141,7 +142,7 @@ def test_re_8_a_fetch_that_waited_counts_from_when_it_came(
     replicated: Shared, follower: Follower
 ) -> None:
     """Whoever sent it may be dead by the time that it is answered."""
-    began_ms = int(time.time() * 1000)
+    began_ms = SystemClock().monotonic_ms()
     follower.fetch(0, max_wait_ms=1_000)
     # Not when it was answered, which was a second later at least.
     assert replicated.replica.partition.caught_up_at_ms(1) < began_ms + 900
@@ -290,7 +291,7 @@ def test_re_8_an_idle_follower_is_no_slow_one(
     follower.begin_session()
     follower.fetch(0)
     lag_ms = 30_000
-    later_ms = int(time.time() * 1000) + 10 * lag_ms
+    later_ms = SystemClock().monotonic_ms() + 10 * lag_ms
 
     def append() -> None:
         replica.append(memoryview(bytearray(batch(b"a"))), later_ms)

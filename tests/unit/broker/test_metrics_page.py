@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from barnabas import Broker, Cluster
 from barnabas.broker.metrics_page import page
 from barnabas.broker.server import Server
+from barnabas.clock import SystemClock
 from barnabas.cluster.control import IsrAnswer, LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.controller.topics import NewTopic
@@ -216,7 +216,7 @@ def test_what_leaders_had_agreed_to_and_refused(
     """RE-14, RE-8: counted when the controller has answered; what is out of date counts nothing."""
     shrinks, expands, failed = _of_updates(node)
     fill(client, shared.name.topic, batch(b"a"))
-    later_ms = int(time.time() * 1000) + 31_000
+    later_ms = SystemClock().monotonic_ms() + 31_000
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     (proposal,) = shared.proposals
     assert _of_updates(node) == (shrinks, expands, failed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -116,9 +115,9 @@ def test_an_isr_that_is_older_than_what_is_known_changes_nothing(replicated: Sha
 def test_re_8_who_does_not_keep_up_is_proposed_to_leave(
     node: Broker, client: RawClient, replicated: Shared
 ) -> None:
-    before_ms = int(time.time() * 1000)
+    before_ms = SystemClock().monotonic_ms()
     fill(client, replicated.name.topic, batch(b"a"))
-    after_ms = int(time.time() * 1000)
+    after_ms = SystemClock().monotonic_ms()
     inside(node, lambda: replicas_of(node).check_isr(before_ms + 29_000))
     assert replicated.proposed() == []
     inside(node, lambda: replicas_of(node).check_isr(after_ms + 31_000))
@@ -140,7 +139,7 @@ def test_a_refused_proposal_waits_for_the_controller(
     node: Broker, client: RawClient, replicated: Shared
 ) -> None:
     fill(client, replicated.name.topic, batch(b"a"))
-    later_ms = int(time.time() * 1000) + 31_000
+    later_ms = SystemClock().monotonic_ms() + 31_000
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     refused = IsrAnswer(InvalidUpdateVersion.code)
     inside(node, lambda: replicas_of(node).isr_answered(replicated.proposals[0], refused))
@@ -155,7 +154,7 @@ def test_what_is_not_led_here_any_more_is_not_looked_at(
     node: Broker, client: RawClient, replicated: Shared
 ) -> None:
     fill(client, replicated.name.topic, batch(b"a"))
-    later_ms = int(time.time() * 1000) + 31_000
+    later_ms = SystemClock().monotonic_ms() + 31_000
     inside(node, lambda: replicas_of(node).check_isr(later_ms))
     (proposal,) = replicated.proposals
     replicated.told(leader=1)

@@ -46,12 +46,14 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            outcome = super().invoke(ctx)
+            sys.stdout.flush()
         except BrokenPipeError:
             # The reader of our output has left, as `head` does: no reason to complain, neither now
             # nor when the interpreter flushes at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return EXIT_OK
+        return outcome
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

@@ -121,6 +121,8 @@ def dump(
             else:
                 output.line(f"Dumping {shown_as}")
                 output.lines(_lines(path, shown_as, wanted))
+        except BrokenPipeError:
+            raise  # who reads has left: there is nothing wrong with the file
         except (CorruptData, OSError) as error:
             problems += 1
             output.flush()

@@ -174,13 +174,15 @@ def _produce(sending: Sending, quiet: bool) -> int:
     elif tally.failed:
         assert tally.first_error is not None
         problem = f"{tally.failed:,} records were not acknowledged: {explain(tally.first_error)}"
+    if problem is not None:
+        if tally.delivered and not sending.in_transaction:
+            problem += f"; {tally.delivered:,} records were acknowledged"
+        complain("barnabas produce", problem)
+        return EXIT_FAILURE
     if not quiet:
         click.echo(
             tally.summary(sending.line_format.topic, clock.monotonic_ms() - began_ms), err=True
         )
-    if problem is not None:
-        complain("barnabas produce", problem)
-        return EXIT_FAILURE
     return EXIT_OK
 
 

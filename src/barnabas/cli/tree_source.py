@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from barnabas.config import BrokerConfig, from_environment, load_properties
+from barnabas.config.security_claims import broken_promise
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from barnabas.cluster.zookeeper_settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_SESSION_MS, _CONNECTION_MS = 6_000, 3_000
+"""At most: a broker waits for a ZooKeeper that is being started, who types a command does not."""
 
 _ELSEWHERE = "--dir names another one, --zookeeper-connect the ZooKeeper of a cluster"
 
@@ -38,7 +42,13 @@ class TreeSource(NamedTuple):
         from barnabas.cluster.zookeeper_settings import settings_from
 
         config = self._config()
-        return settings_from(config) if config.str("zookeeper.connect") else None
+        if not config.str("zookeeper.connect"):
+            return None
+        settings = settings_from(config)
+        return settings._replace(
+            session_timeout_ms=min(settings.session_timeout_ms, _SESSION_MS),
+            connection_timeout_ms=min(settings.first_timeout_ms, _CONNECTION_MS),
+        )
 
     def required_zookeeper(self) -> Settings:
         """For what is of no use without. Raises ConfigError."""
@@ -55,6 +65,12 @@ class TreeSource(NamedTuple):
         file = self.properties_file
         properties = {} if file is None else load_properties(file)
         properties |= from_environment(os.environ)
+        # A command serves nobody: what a broker could not keep to is no reason not to look.
+        properties = {
+            name: text
+            for name, text in properties.items()
+            if name.startswith("zookeeper.") or broken_promise(name, text) is None
+        }
         if self.connect is not None:
             properties["zookeeper.connect"] = self.connect
         return BrokerConfig(properties)

@@ -318,3 +318,19 @@ def test_the_flags_of_kafkas_tool_are_taken(
     ):
         assert main(["dump", *words, "--print-data-log"]) == 0
         assert capfd.readouterr().out == expected
+
+
+@pytest.mark.parametrize("words", [["--records"], ["--verify"], []])
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path, words: list[str]) -> None:
+    """UX-4: `dump | head -1`, whatever is left to say of however many files."""
+    for number in range(5):
+        # Each batch is out of order, so that --verify has something to say as well.
+        write(tmp_path, *[batch(0)] * 4000, name=f"{number:020d}")
+    command = [sys.executable, "-m", "barnabas.cli.main", "dump", *words, str(tmp_path)]
+    dumping = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert dumping.stdout is not None and dumping.stderr is not None
+    with dumping:
+        assert dumping.stdout.readline()
+        dumping.stdout.close()
+        assert dumping.stderr.read() == b""
+    assert dumping.returncode == 0

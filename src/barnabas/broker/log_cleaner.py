@@ -24,6 +24,7 @@ from barnabas.broker.lanes import in_lane
 from barnabas.broker.watched_clock import WatchedClock
 from barnabas.config import BrokerConfig
 from barnabas.errors import CorruptData
+from barnabas.records.record import DEFAULT_LIMIT_BYTES
 from barnabas.storage.cleaner import (
     Checkpoints,
     Cleanable,
@@ -267,6 +268,14 @@ class LogCleaner:
             event.bytes_kept,
             event.bytes_read,
         )
+        if event.unopened_batches:
+            _log.warning(
+                "%s: %d batches were not compacted, since they decompress to more than %d MiB "
+                "each; the tombstones behind them stay, too",
+                log.topic_partition,
+                event.unopened_batches,
+                DEFAULT_LIMIT_BYTES >> 20,
+            )
         if event.first_dirty_offset < job.end_offset:
             _log.info(
                 "%s has more keys than log.cleaner.dedupe.buffer.size has room for; the rest is "

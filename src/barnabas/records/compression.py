@@ -50,6 +50,10 @@ _SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
 _ZSTD_BLOCK_BYTES = 128 * 1024
 
 
+class PlainTooLarge(CorruptData):
+    """What was compressed is larger than the caller can take; it need not be damaged."""
+
+
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     """`data` in the codec's framing, as Java's clients read it; NONE copies.
 
@@ -82,7 +86,8 @@ def _lz4_level(level: int | None) -> int:
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
-    """The bytes that were compressed; CorruptData if they are none, or more than `limit_bytes`."""
+    """The bytes that were compressed; CorruptData if they are none, PlainTooLarge if they are more
+    than `limit_bytes`."""
     try:
         if codec == NONE:
             plain = bytes(data)
@@ -105,8 +110,8 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> bytes:
     return plain
 
 
-def _too_large(limit_bytes: int) -> CorruptData:
-    return CorruptData(f"decompresses to more than {limit_bytes} bytes")
+def _too_large(limit_bytes: int) -> PlainTooLarge:
+    return PlainTooLarge(f"decompresses to more than {limit_bytes} bytes")
 
 
 def _gunzip(data: Buffer, limit_bytes: int) -> bytes:
@@ -166,7 +171,10 @@ def _bounded(codec: _Codec, data: Buffer, bound: int, limit_bytes: int) -> bytes
     if bound <= limit_bytes:
         return bytes(codec.decompress(data))
     plain = bytearray(limit_bytes)
-    size = codec.decompress_into(data, plain)
+    try:
+        size = codec.decompress_into(data, plain)
+    except cramjam.DecompressionError as cause:
+        raise _too_large(limit_bytes) from cause
     return bytes(memoryview(plain)[:size])
 
 

@@ -87,8 +87,14 @@ class Compaction:
         finally:
             if self._cleaned is not None:
                 self._cleaned.remove()
-        kept = survival.records_kept
-        yield Finished(end_offset, self._bytes_read, self._bytes_kept, self._records_read, kept)
+        yield Finished(
+            end_offset,
+            self._bytes_read,
+            self._bytes_kept,
+            self._records_read,
+            survival.records_kept,
+            survival.unopened,
+        )
 
     def _segment(self, source: Source) -> Segment:
         return Segment(self._files, self._directory, source.base_offset, source.sizes)

@@ -84,6 +84,8 @@ class Finished(NamedTuple):
     bytes_kept: int
     records_read: int
     records_kept: int
+    unopened_batches: int
+    """Left as they are: they decompress to more than can be held in memory."""
 
 
 class Failed(NamedTuple):

@@ -74,6 +74,7 @@ class KeyMap:
         "first_offset",
         "latest_offset",
         "marks",
+        "unopened",
     )
 
     def __init__(
@@ -92,6 +93,8 @@ class KeyMap:
         """Every record up to here is in the map: behind it nothing is known, and all is kept."""
         self.marks: bytearray | None = bytearray()
         """From the first offset on; None if they would have taken too much."""
+        self.unopened: set[int] = set()
+        """Base offsets of batches whose keys nobody knows: they are too large to be opened."""
 
     def has_room(self, header: BatchHeader) -> bool:
         """Whether a batch may be added whole. The first one always may: a pass that adds nothing
@@ -160,6 +163,8 @@ class KeyMap:
         end = begin + header.last_offset_delta + 1
         is_whole = header.record_count == header.last_offset_delta + 1
         if self.marks is None or begin < 0 or end > len(self.marks) or not is_whole:
+            return None
+        if header.base_offset in self.unopened:
             return None
         return self.marks[begin:end]
 

@@ -7,12 +7,15 @@ a record                goes if its key has a newer one, or if it is a tombstone
                         horizon is over; the horizon is set when a tombstone is first met
 a producer's last       stays as an empty batch, where nothing else of it stays: else its next
                         sequence, or an older epoch's, could not be judged after a restart
+too large to open       stays as it is, and then so do all tombstones behind it: one of its keys may
+                        be theirs, and its value would be back without them. Not in Kafka, whose
+                        cleaner decompresses record by record
 """
 
 from __future__ import annotations
 
 from barnabas.records.batch import HEADER_BYTES, BatchHeader
-from barnabas.records.compression import NONE, decompress
+from barnabas.records.compression import NONE, PlainTooLarge, decompress
 from barnabas.records.control import read_marker
 from barnabas.records.record import DEFAULT_LIMIT_BYTES, Record, records_of
 from barnabas.storage.compaction.batches import NO_HORIZON, emptied, modernised, rebuild
@@ -26,25 +29,36 @@ from barnabas.storage.transactions import Aborted
 _LAST_MS = 2**63 - 1
 _NO_KEYS = KeyMap(0)
 
+PLAIN_LIMIT_BYTES = DEFAULT_LIMIT_BYTES
+"""What a batch may decompress to, to be opened."""
+
 
 def add_keys(stored: Stored, key_map: KeyMap) -> None:
     """Put the keys of a batch of data into the map; CorruptData."""
+    try:
+        _add_keys(stored, key_map)
+    except PlainTooLarge:
+        key_map.unopened.add(stored.header.base_offset)
+        key_map.make_marks(stored.header.last_offset)
+
+
+def _add_keys(stored: Stored, key_map: KeyMap) -> None:
     if stored.header.magic == 2:
         note_keys(section_of(stored), key_map)
         return
-    for record in records_of(stored.data, stored.at, stored.header):
+    for record in records_of(stored.data, stored.at, stored.header, PLAIN_LIMIT_BYTES):
         if record.key is not None and record.offset >= key_map.first_offset:
             key_map.add((*fold(record.key), record.offset - key_map.first_offset))
     key_map.make_marks(stored.header.last_offset)
 
 
 def section_of(stored: Stored) -> Section:
-    """The batch's records, decompressed."""
+    """The batch's records, decompressed; PlainTooLarge."""
     header, data, at = stored
     begin, end = at + HEADER_BYTES, at + header.size_bytes
     if header.codec == NONE:
         return Section(header, data, begin, end)
-    plain = decompress(header.codec, memoryview(data)[begin:end], DEFAULT_LIMIT_BYTES)
+    plain = decompress(header.codec, memoryview(data)[begin:end], PLAIN_LIMIT_BYTES)
     return Section(header, plain, 0, len(plain))
 
 
@@ -59,6 +73,7 @@ class Survival:
         "_transactions",
         "records_kept",
         "to_index",
+        "unopened",
     )
 
     def __init__(
@@ -77,10 +92,20 @@ class Survival:
         self.to_index: Aborted | None = None
         """Of the batch that was looked at last: a transaction that readers still have to skip."""
         self.records_kept = 0
+        self.unopened = 0
+        """Batches that stay because they are too large."""
 
     def of(self, stored: Stored) -> bytes | None:
         """The batch as it stays; None if it goes. CorruptData."""
         self.to_index = None
+        try:
+            return self._of(stored)
+        except PlainTooLarge:
+            self.unopened += 1
+            self.records_kept += stored.header.record_count
+            return stored.raw
+
+    def _of(self, stored: Stored) -> bytes | None:
         header = stored.header
         if header.magic < 2:
             return self._of_messages(stored)
@@ -108,7 +133,8 @@ class Survival:
 
     def _sifted(self, section: Section) -> Sifted:
         header = section.header
-        drops_tombstones = header.has_delete_horizon and header.base_timestamp <= self._now_ms
+        is_over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
+        drops_tombstones = is_over and not self.unopened
         return sift(section, self._key_map, drops_tombstones=drops_tombstones)
 
     def _of_marker(self, stored: Stored) -> bytes | None:
@@ -131,7 +157,7 @@ class Survival:
 
     def _of_messages(self, stored: Stored) -> bytes | None:
         """Magic 0 and 1. What cannot stay as it is becomes a batch of magic 2: see `batches`."""
-        records = list(records_of(stored.data, stored.at, stored.header))
+        records = list(records_of(stored.data, stored.at, stored.header, PLAIN_LIMIT_BYTES))
         kept = [record for record in records if self._stays(record)]
         self.records_kept += len(kept)
         has_tombstone = any(record.value is None for record in kept)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from barnabas.config import LogConfig
+from barnabas.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from barnabas.records.control import ABORT
 from barnabas.storage.cleaner import examine, job_of
+from barnabas.storage.compaction import survival
 from barnabas.storage.compaction.compaction import Compaction
 from barnabas.storage.compaction.job import Finished, Replacement
 from barnabas.storage.compaction.key_map import BYTES_PER_KEY
@@ -150,3 +154,41 @@ def test_an_aborted_transaction_across_segments_stays_indexed(tmp_path: Path) ->
     assert [each.producer_id for each in log.aborted_transactions(0, 5)] == [7]
     assert [each.key for each in records(log)][-1:] == [b"c"]
     assert [each.record_count for each in headers(log) if not each.is_control][-1:] == [1]
+
+
+# --- what is too large ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_a_batch_that_is_too_large_to_open_keeps_no_log_from_being_cleaned(
+    tmp_path: Path, codec: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays as it is, and the log around it is compacted."""
+    log = open_at(tmp_path, CONFIG._replace(segment_bytes=10_000))
+    write(log, (b"a", b"1"), (b"b", b"1"))
+    write(log, (b"a", b"2"), (b"large", bytes(100_000)), codec=codec)
+    write(log, (b"b", b"2"))
+    write(log, (b"b", b"3"))
+    roll(log)
+    monkeypatch.setattr(survival, "PLAIN_LIMIT_BYTES", 50_000)
+    finished = clean(log)
+    assert finished is not None and finished.unopened_batches == 1
+    assert finished.first_dirty_offset == log.log_end_offset
+    assert [each.offset for each in records(log)] == [0, 2, 3, 5]
+    assert finished.records_kept == 4
+
+
+@pytest.mark.parametrize(("limit_bytes", "kept"), [(50_000, [0, 1, 2]), (200_000, [])])
+def test_no_tombstone_goes_behind_a_batch_that_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit_bytes: int, kept: list[int]
+) -> None:
+    """Its key would have the old value again."""
+    monkeypatch.setattr(survival, "PLAIN_LIMIT_BYTES", limit_bytes)
+    log = open_at(tmp_path, CONFIG._replace(delete_retention_ms=100))
+    write(log, (b"a", bytes(100_000)), codec=GZIP)
+    write(log, (b"a", None), (b"b", None))
+    for i in range(3):
+        write(log, (b"c", VALUE))
+        roll(log)
+        clean(log, now_ms=NOW + 1000 * i)
+    assert [each.offset for each in records(log) if each.key != b"c"] == kept

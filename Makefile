@@ -14,6 +14,9 @@ TIER ?= 1
 # make soak; without a SEED of its own it takes a new one, and says which
 MINUTES ?= 10
 
+# make mutants
+ONLY ?=
+
 # make run
 INPUT ?=
 OUT ?= out
@@ -22,7 +25,7 @@ SERVICE ?=
 SERVERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format quick sim soak bench bench-kafka bench-spark clean
+.PHONY: help run test check lint format quick sim soak mutants bench bench-kafka bench-spark clean
 
 help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
@@ -35,6 +38,8 @@ help:
 	@echo '            its machines alone, or with TIER=2 whole brokers and clients'
 	@echo 'make soak   three brokers and a ZooKeeper killed, paused and stopped at random while all kinds'
 	@echo '            of clients work, then the whole account: MINUTES=10  SEED=7'
+	@echo 'make mutants puts small mistakes into a copy of the sources, one by one, and tells which of'
+	@echo '            them no test finds: ONLY=words of their names'
 	@echo 'make format puts right what can be put right: format, imports, the map of the files'
 	@echo 'make bench  the numbers of the README, on this machine; bench-kafka and bench-spark put a'
 	@echo '            real Kafka and Spark'\''s own connector beside them'
@@ -96,6 +101,9 @@ sim: $(VENV)/dev.stamp
 soak: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.integration.soak --minutes '$(MINUTES)' \
 		$(if $(filter file,$(origin SEED)),,--seed '$(SEED)')
+
+mutants: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.mutants $(ONLY)
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks

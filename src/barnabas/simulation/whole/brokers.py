@@ -91,6 +91,7 @@ class SimBroker:
         self._config = config
         self._is_started = False
         self._paused_until_us = 0
+        self._ahead_ms = 0
         self.boots = 1
         self.starts = 0
         self.life: Life | None = None
@@ -117,6 +118,7 @@ class SimBroker:
         it is killed before."""
         assert not self.is_running, f"{self.host} runs already"
         self.starts += 1
+        self.set_calendar(0)  # no broker can tell that the one which it finds is wrong
         self._is_started = False
         self._paused_until_us = 0
         if not self._network.host(self.host).is_up:
@@ -182,6 +184,11 @@ class SimBroker:
     def _pause_ends(self, life: Life) -> None:
         if self._loop.now_us >= self._paused_until_us:
             self._loop.resume(life)
+
+    def set_calendar(self, ahead_ms: int) -> None:
+        """How far the machine's is in front of true time, from now until it is set again."""
+        self.clock.step(ahead_ms - self._ahead_ms)
+        self._ahead_ms = ahead_ms
 
     def boot_id(self) -> bytes:
         return f"{self.host}, boot {self.boots}".encode()

@@ -250,9 +250,8 @@ class Trouble:
         kind = fault.kind
         undo: Callable[[], None] | None = None
         if kind == CLOCK:
-            by_ms = _STEPS_MS[fault.for_ms % len(_STEPS_MS)]
-            broker.clock.step(by_ms)
-            undo = partial(broker.clock.step, -by_ms)
+            broker.set_calendar(_STEPS_MS[fault.for_ms % len(_STEPS_MS)])
+            undo = partial(broker.set_calendar, 0)
         elif kind == DISK_SLOW:
             broker.files.slow(SLOW_SYNC_US)
             undo = partial(broker.files.slow, 0)

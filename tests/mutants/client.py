@@ -1,0 +1,42 @@
+"""Mutations of the client."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutants.mutation import Mutation
+
+_FETCHED = partial(Mutation, "client/fetched.py", tests=("unit/client/test_fetched.py",))
+_VIEW = partial(Mutation, "client/view.py", tests=("unit/client/test_view.py",))
+_ASSIGNORS = partial(
+    Mutation,
+    "client/assignors.py",
+    tests=("unit/client/test_assignors.py", "property/test_assignors.py"),
+)
+_MURMUR2 = partial(
+    Mutation,
+    "client/murmur2.py",
+    tests=("unit/client/test_murmur2.py", "unit/client/test_partitioner.py"),
+)
+_TROUBLE = partial(Mutation, "client/trouble.py", tests=("unit/client/test_trouble.py",))
+
+MUTATIONS = (
+    _FETCHED("if record.offset >= self.offset:", "if True:"),
+    _FETCHED("if header.last_offset < self.offset:", "if False:"),
+    _FETCHED(
+        "ahead[-1].first_offset <= header.last_offset",
+        "ahead[-1].first_offset < header.last_offset",
+    ),
+    _FETCHED("aborting.pop(header.producer_id, None)", "pass"),
+    _FETCHED("if check_crcs and not verify_crc", "if False and not verify_crc"),
+    _VIEW("0 <= view.leader_epoch < older.leader_epoch", "False"),
+    _VIEW("if known is not None and known.topic_id == answer.topic_id:", "if known is not None:"),
+    _VIEW("                topics.pop(name, None)\n", ""),
+    _ASSIGNORS("start + share + (place < rest)", "start + share"),
+    _ASSIGNORS(
+        "return withhold_moving(assign_sticky(topics, members), members)",
+        "return assign_sticky(topics, members)",
+    ),
+    _MURMUR2("(murmur2(key) & 0x7FFFFFFF)", "murmur2(key)"),
+    _TROUBLE("self._began_ms.pop(who, None)", "pass"),
+)

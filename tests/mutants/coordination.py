@@ -1,0 +1,59 @@
+"""Mutations of the coordinators of groups and of transactions."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutants.mutation import Mutation
+
+_GROUP_TESTS = ("unit/coordinator/test_groups.py", "property/test_group_machine.py")
+
+_JOINING = partial(Mutation, "coordinator/joining.py", tests=_GROUP_TESTS)
+_MEMBERSHIP = partial(Mutation, "coordinator/membership.py", tests=_GROUP_TESTS)
+_COMMITS = partial(
+    Mutation,
+    "coordinator/commits.py",
+    tests=("unit/coordinator/test_commits.py", "property/test_offsets_machine.py"),
+)
+_TRANSACTION = partial(
+    Mutation,
+    "coordinator/transaction.py",
+    tests=("unit/coordinator/test_transactions.py", "property/test_transaction_machine.py"),
+)
+_TIMEOUTS = partial(
+    Mutation,
+    "coordinator/transaction_timeouts.py",
+    tests=("unit/coordinator/test_transaction_timeouts.py",),
+)
+
+MUTATIONS = (
+    _JOINING("    group.unsynced.discard(old_id)\n", ""),
+    _JOINING("    refuse_sync(turn, member, FencedInstanceId)\n", ""),
+    _MEMBERSHIP("    group.unsynced.discard(member.member_id)\n", ""),
+    _MEMBERSHIP(
+        "    if request.generation_id != group.generation:\n        return IllegalGeneration\n",
+        "",
+    ),
+    _MEMBERSHIP(
+        "    if request.generation_id != group.generation:\n        return IllegalGeneration.code",
+        "    pass",
+    ),
+    _MEMBERSHIP("    timers.set(member.timer, now_ms + member.session_timeout_ms)\n", ""),
+    _COMMITS("if error is None and generation != group.generation:", "if False:"),
+    _COMMITS("return None if generation < 0 else IllegalGeneration", "return None"),
+    _COMMITS(
+        "if error is None and group.state is GroupState.COMPLETING:",
+        "if False:",
+    ),
+    _TRANSACTION("        if self.is_decided:\n            raise ConcurrentTransactions\n", ""),
+    _TRANSACTION(
+        "        if producer_epoch != self.producer_epoch:\n            raise ProducerFenced\n", ""
+    ),
+    _TRANSACTION("partitions=added if is_new else self.partitions | added", "partitions=added"),
+    _TRANSACTION("begun_ms=now_ms if is_new else self.begun_ms", "begun_ms=now_ms"),
+    _TRANSACTION(
+        "self.decided(False, now_ms)._replace(producer_epoch=bumped)", "self.decided(False, now_ms)"
+    ),
+    _TIMEOUTS("if known_ms is None or due_ms < known_ms:", "if known_ms is None:"),
+    _TIMEOUTS("self._heap[0][0] < now_ms", "self._heap[0][0] <= now_ms"),
+)

@@ -1,0 +1,21 @@
+"""What a mutation is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """One mistake: a fragment of a source file that stands there once, and what takes its place."""
+
+    file: str  # below src/barnabas
+    fragment: str
+    replacement: str
+    tests: tuple[str, ...]  # below tests, the nearest ones
+    why_it_survives: str = ""
+    """For one that no test finds, and none has to."""
+
+    @property
+    def name(self) -> str:
+        line = self.fragment.strip().splitlines()[0]
+        return f"{self.file}: {line}"

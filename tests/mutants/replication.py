@@ -1,0 +1,136 @@
+"""Mutations of the machines that replicate, and of the controller."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutants.mutation import Mutation
+
+_PARTITION = partial(
+    Mutation,
+    "replication/partition.py",
+    tests=("unit/replication/test_partition.py", "property/test_partition.py"),
+)
+_FOLLOWER = partial(
+    Mutation,
+    "replication/follower.py",
+    tests=("unit/replication/test_follower.py", "property/test_follower.py"),
+)
+_REMOTE = partial(
+    Mutation,
+    "replication/remote.py",
+    tests=("unit/replication/test_remote.py", "unit/replication/test_partition.py"),
+)
+_ELECTION = partial(
+    Mutation,
+    "controller/election.py",
+    tests=("unit/controller/test_election.py", "unit/controller/test_failure.py"),
+)
+_GUARD = partial(
+    Mutation,
+    "controller/guard.py",
+    tests=("unit/controller/test_guard.py", "unit/controller/test_controller.py"),
+)
+_ISR = partial(Mutation, "controller/isr.py", tests=("unit/controller/test_isr.py",))
+_FAILURE = partial(
+    Mutation,
+    "controller/failure.py",
+    tests=("unit/controller/test_failure.py", "unit/controller/test_controller.py"),
+)
+
+MUTATIONS = (
+    _PARTITION("replica in self.maximal_isr\n", "replica in self.isr\n"),
+    _PARTITION(
+        "or (self._keeps_up(replica) and self._is_eligible(replica, remote))",
+        "or False",
+    ),
+    _PARTITION(
+        "if smallest <= self.high_watermark or not self.has_enough_in_sync():",
+        "if smallest <= self.high_watermark:",
+    ),
+    _PARTITION(
+        "high_watermark = min(log_end_offset, leader_high_watermark)",
+        "high_watermark = leader_high_watermark",
+    ),
+    _PARTITION(
+        "remote.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)",
+        "remote.log_end_offset >= self.high_watermark",
+    ),
+    _PARTITION(
+        "if fetch.broker_epoch < newest:",
+        "if fetch.broker_epoch < remote.broker_epoch:",
+    ),
+    _PARTITION(
+        "self._remotes = {}\n            self.log_end_offset = self.epoch_start_offset",
+        "self.log_end_offset = self.epoch_start_offset",
+    ),
+    _PARTITION("if state.partition_epoch <= self.partition_epoch:", "if False:"),
+    _PARTITION("if proposal != self._proposed:\n            return []", "pass"),
+    _PARTITION("or answer.partition_epoch < self.partition_epoch\n", ""),
+    _PARTITION(
+        "count >= self.min_insync_replicas or count >= len(self.replicas)",
+        "count >= self.min_insync_replicas",
+    ),
+    _PARTITION(
+        "self.high_watermark = min(self.high_watermark, log_end_offset)",
+        "pass",
+    ),
+    _PARTITION(
+        "if leader_epoch < self.leader_epoch:\n            raise FencedLeaderEpoch(",
+        "if False:\n            raise FencedLeaderEpoch(",
+    ),
+    _FOLLOWER(
+        "return Aligned(min(own_end, end), is_final=False)",
+        "return Aligned(min(leaders.end_offset, end), is_final=False)",
+    ),
+    _FOLLOWER(
+        "return Aligned(min(own_end, leaders.end_offset, end), is_final=True)",
+        "return Aligned(min(leaders.end_offset, end), is_final=True)",
+    ),
+    _FOLLOWER(
+        "if partition.is_leader or self._counted_epoch != partition.leader_epoch:",
+        "if partition.is_leader:",
+    ),
+    _FOLLOWER("if sent == self._diverged:", "if False:"),
+    _FOLLOWER("if latest < end:", "if False:"),
+    _FOLLOWER("if offset < self._log.log_start_offset:", "if False:"),
+    _FOLLOWER("if not self._is_current(sent):", "if False:"),
+    _REMOTE(
+        "elif offset >= self.leader_end_at_fetch:\n            self.caught_up_at_ms = "
+        "max(self.caught_up_at_ms, self.fetched_at_ms)",
+        "elif offset >= self.leader_end_at_fetch:\n            self.caught_up_at_ms = now_ms",
+    ),
+    _REMOTE("self.leader_end_at_fetch = leader_end", "pass"),
+    _ELECTION(
+        "candidates = partition.replicas if is_new else partition.isr",
+        "candidates = partition.replicas",
+    ),
+    _ELECTION("partition.leader_epoch + 1,", "partition.leader_epoch,"),
+    _ELECTION(
+        "if each in live and each not in offline]",
+        "if each in live]",
+    ),
+    _ELECTION("isr or partition.isr, controller_epoch", "isr, controller_epoch"),
+    _ELECTION("    if preferred not in partition.isr:\n        return None\n", ""),
+    _GUARD(
+        "leader = partition.leader if partition.leader in isr else NO_LEADER",
+        "leader = partition.leader",
+    ),
+    _GUARD(
+        "return last is not None and last.may_have_lost",
+        "return last is not None",
+    ),
+    _GUARD(
+        "if any(replica not in ends for replica in partition.replicas):",
+        "if not ends:",
+    ),
+    _GUARD("key=lambda replica: ends[replica][:2]", "key=lambda replica: ends[replica].end_offset"),
+    _ISR("NEVER_LED < before.partition_epoch < version", "NEVER_LED < version"),
+    _ISR(
+        "(state.leader, state.leader_epoch) == (before.leader, before.leader_epoch)",
+        "state.leader == before.leader",
+    ),
+    _ISR("    if proposal.leader_epoch < before.leader_epoch:\n", "    if False:\n"),
+    _ISR("    if proposal.partition_epoch < before.partition_epoch:\n", "    if False:\n"),
+    _FAILURE("if broker_id not in partition.isr or partition.leader == NO_LEADER:", "if False:"),
+)

@@ -1,0 +1,78 @@
+"""Mutations of what logs are made of."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutants.mutation import Mutation
+
+_PRODUCERS = partial(
+    Mutation,
+    "storage/producers.py",
+    tests=("unit/storage/test_producers.py", "unit/storage/test_log.py"),
+)
+_TRANSACTIONS = partial(
+    Mutation,
+    "storage/transactions.py",
+    tests=("unit/storage/test_transactions.py",),
+)
+_DURABILITY = partial(
+    Mutation,
+    "storage/durability.py",
+    tests=(
+        "unit/storage/test_durability.py",
+        "unit/storage/test_durable_cut.py",
+        "property/test_power_cuts.py",
+    ),
+)
+_INDEX = partial(Mutation, "storage/index.py", tests=("unit/storage/test_index.py",))
+_SNAPSHOT = partial(
+    Mutation,
+    "storage/snapshot.py",
+    tests=("unit/storage/test_snapshot.py", "unit/storage/test_recovery.py"),
+)
+
+MUTATIONS = (
+    _PRODUCERS("batch.last_sequence == last and batch.base_sequence == sequence", "False"),
+    _PRODUCERS(
+        "        elif header.producer_epoch < producer.epoch:\n"
+        "            raise _fenced(header.producer_id, header.producer_epoch, producer.epoch)\n",
+        "",
+    ),
+    _PRODUCERS(
+        "        if sequence != expected and producer.epoch", "        if False and producer.epoch"
+    ),
+    _PRODUCERS("            expected = 0\n", "            expected = sequence\n"),
+    _PRODUCERS(
+        "if producer.transaction_offset != NO_OFFSET and not header.is_transactional:",
+        "if False:",
+    ),
+    _PRODUCERS("        if coordinator_epoch < producer.coordinator_epoch:", "        if False:"),
+    _PRODUCERS(
+        "if producer.timestamp <= before_ms and producer.transaction_offset == NO_OFFSET:",
+        "if producer.timestamp <= before_ms:",
+    ),
+    _PRODUCERS(
+        "if header.attributes & TRANSACTIONAL and producer.transaction_offset == NO_OFFSET:",
+        "if header.attributes & TRANSACTIONAL:",
+    ),
+    _TRANSACTIONS(
+        "stable = next(iter(self._open.values()), marker_offset + 1)", "stable = marker_offset + 1"
+    ),
+    _TRANSACTIONS("if entry.first_offset < end:", "if entry.last_offset < end:"),
+    _TRANSACTIONS("if entry.last_stable_offset >= end:", "if entry.last_offset >= end:"),
+    _DURABILITY("        if not self._was_cut(unsynced):\n", "        if True:\n"),
+    _DURABILITY("        self.recovery_point = min(self.recovery_point, offset)\n", ""),
+    _DURABILITY("            self._files.sync(self._directory)\n", ""),
+    _DURABILITY("        self._whole_at = -1\n", ""),
+    _DURABILITY("        if unsynced.epochs_version:\n", "        if False:\n"),
+    _INDEX("            return 0, self._page_at\n", "            return 0, 0\n"),
+    _INDEX(
+        '        self._last, self._page = None, b""\n        super().truncate',
+        "        super().truncate",
+    ),
+    _SNAPSHOT("    if crc != crc32c(body) or len(body)", "    if len(body)"),
+    _SNAPSHOT("        producer.transaction_offset = began\n", ""),
+    _SNAPSHOT("        producer.coordinator_epoch = coordinator_epoch\n", ""),
+    _SNAPSHOT("in reversed(offsets):", "in offsets:"),
+)

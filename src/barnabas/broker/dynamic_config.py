@@ -45,6 +45,7 @@ from barnabas.cluster.store import (
     SessionExpired,
     SessionState,
     Set,
+    Znode,
 )
 from barnabas.config import BrokerConfig, topic_keys, topic_warnings
 from barnabas.errors import (
@@ -196,12 +197,12 @@ class DynamicConfig:
         for _ in range(_ATTEMPTS):
             operations: list[Operation] = []
             if guard is not None:
-                guarded = await self._store.read(guard)
+                guarded = await self._read(guard)
                 if guarded is None:
                     topic = entity.partition("/")[2]
                     raise UnknownTopicOrPartition(f"topic {topic} does not exist")
                 operations.append(Check(guard, guarded.version))
-            node = await self._store.read(path)
+            node = await self._read(path)
             current = {} if node is None else layout.decode_config(path, node.data)
             wanted = decide(current)
             if validate_only:
@@ -222,6 +223,13 @@ class DynamicConfig:
             await self._whole_round()
             return changed(current, wanted)
         raise RequestTimedOut(f"the configs of {entity} are being changed by others all the time")
+
+    async def _read(self, path: str) -> Znode | None:
+        """Read on behalf of a client."""
+        try:
+            return await self._store.read(path)
+        except MetadataError as error:
+            raise UnknownServerError(f"the metadata store does not answer: {error}") from error
 
     # --- taking up -------------------------------------------------------------------------------
 

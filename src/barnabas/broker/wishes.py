@@ -56,6 +56,9 @@ class Growth(NamedTuple):
     added: Assignment
 
 
+_LOOKS = 3  # at what may be left of a topic, before its namesake is written
+
+
 class Wishes:
     """Checks and writes; `image_of`: the cluster as it is known here, if it may be changed from
     here: it raises NotController else."""
@@ -119,15 +122,24 @@ class Wishes:
 
     async def _insert(self, topics: Iterable[tuple[NewTopic, Assignment]]) -> None:
         """Config and assignment of each. Their watcher does the rest."""
-        operations: list[Operation] = []
-        for topic, assignment in topics:
-            path, config = layout.topic_config_path(topic.name), layout.encode_config(topic.configs)
-            # A config may be left of a topic that an administrator removed by hand.
-            left_over = await self._read(path)
-            operations.append(Create(path, config) if left_over is None else Set(path, config))
-            node = layout.encode_topic(self._random.uuid(), assignment)
-            operations.append(Create(layout.topic_path(topic.name), node))
-        await self.commit(operations)
+        some = tuple(topics)
+        for looks_left in reversed(range(_LOOKS)):
+            operations: list[Operation] = []
+            for topic, assignment in some:
+                path = layout.topic_config_path(topic.name)
+                config = layout.encode_config(topic.configs)
+                # A config may be left of a topic that an administrator removed by hand.
+                left_over = await self._read(path)
+                operations.append(Create(path, config) if left_over is None else Set(path, config))
+                node = layout.encode_topic(self._random.uuid(), assignment)
+                operations.append(Create(layout.topic_path(topic.name), node))
+            try:
+                await self.commit(operations)
+                return
+            except NoNode:
+                # The config was that of a namesake whose deletion has just come to its end.
+                if not looks_left:
+                    raise
 
     # --- more partitions -------------------------------------------------------------------------
 

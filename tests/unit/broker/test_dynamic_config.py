@@ -333,6 +333,26 @@ def test_what_somebody_else_wrote_meanwhile_is_kept(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+def test_without_a_session_nothing_is_changed_and_the_client_is_told(tmp_path: Path) -> None:
+    """ZK-5: at a look as at the commit."""
+
+    async def scenario(running: Running) -> None:
+        await running.node.controller.create_topic(NewTopic("t"))
+        store = EmbeddedStore()
+        session = store.session()
+        dynamic = DynamicConfig(session, running.node)
+        await dynamic.start()
+        session.expire()
+        try:
+            with pytest.raises(UnknownServerError, match="the metadata store does not answer"):
+                await dynamic.alter_topic("t", replacement([("flush.ms", "7")]))
+        finally:
+            await dynamic.stop()
+            await store.close()
+
+    run(tmp_path, scenario)
+
+
 def test_a_topic_that_goes_meanwhile_gets_no_settings(tmp_path: Path) -> None:
     """Else they would wait there for the next topic of that name."""
 

@@ -70,6 +70,26 @@ def test_who_was_overtaken_looks_again() -> None:
     asyncio.run(scenario())
 
 
+def test_a_namesake_whose_deletion_ends_meanwhile_leaves_a_topic_to_be_made() -> None:
+    """TP-6: any broker makes a topic that a client asks for, also while another one goes."""
+
+    async def scenario() -> None:
+        store = await _store()
+        await store.commit(
+            [Create("/config"), Create("/config/topics"), Create("/config/topics/u", b"{}")]
+        )
+        wishes = Wishes(store, SystemRandom(), lambda: IMAGE)
+        made = asyncio.ensure_future(wishes.create([(NewTopic("u"), {0: [0]})]))
+        await asyncio.sleep(0)  # it has seen the config of the topic that goes
+        await store.commit([Delete("/config/topics/u")])
+        assert await made == {}
+        assert await store.read("/config/topics/u") is not None
+        assert await store.read("/brokers/topics/u") is not None
+        await store.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_topic_that_goes_while_one_looks_is_unknown() -> None:
     async def scenario() -> None:
         store = await _store()

@@ -8,6 +8,7 @@ connection. The rows are those of Kafka 3.9; a row's docstring is its meaning.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
@@ -566,6 +567,11 @@ class DuplicateVoter(KafkaError, code=126):
 
 class VoterNotFound(KafkaError, code=127):
     """The voter is not in the set of voters."""
+
+
+def is_out_of_descriptors(error: OSError) -> bool:
+    """Whether this process, or the machine, has too many files open: that is no fault of a disk."""
+    return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 _BY_CODE: Mapping[int, type[KafkaError]] = MappingProxyType(

@@ -38,6 +38,7 @@ class Acceptor:
         self._timer: asyncio.TimerHandle | None = None
         self._adopting: dict[asyncio.Task[None], None] = {}  # cancelled in their order
         self._is_closed = False
+        self._has_failed = False  # and the log has been told
         connections.when_freed(self._freed)
 
     def start(self) -> None:
@@ -78,9 +79,12 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                _log.error("%s cannot accept connections: %s", self._listener, error)
+                if not self._has_failed:
+                    _log.error("%s cannot accept connections: %s", self._listener, error)
+                self._has_failed = True
                 self._pause(_PAUSE_AFTER_ERROR_MS)
                 return
+            self._has_failed = False
             self._admit(accepted, (str(address[0]).removeprefix("::ffff:"), int(address[1])))
 
     def _admit(self, accepted: socket.socket, address: Address) -> None:

@@ -3,26 +3,43 @@
     max.connections.per.ip (.overrides)    refused: the connection is closed at once
     max.connections, of all or a listener  not accepted until another one closes
     max.connection.creation.rate           not accepted before its time
+    RLIMIT_NOFILE                          not accepted while the last descriptors are kept back
 
 Only counts and decides; the acceptors act on it, and are called when a connection has closed.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 
+from barnabas.broker.descriptors import Descriptors, plenty
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
 
+_log = logging.getLogger(__name__)
+
 UNTIL_ONE_CLOSES = -1
+_UNTIL_SOME_ARE_FREE_MS = 1000
+_COUNT_EVERY = 256  # connections, or
+_COUNT_EVERY_MS = 1000  # with many open ones it takes a while
 
 
 class Connections:
     """All connections of a broker, counted by listener and by address."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        descriptors: Callable[[], Descriptors] = plenty,
+    ) -> None:
         self._clock = clock
+        self._descriptors = descriptors
+        self._count_at_ms = 0
+        self._free = 0  # how many may be accepted before the descriptors are counted again
+        self._is_short = False  # and the log has been told
         self._by_listener: Counter[str] = Counter()
         self._by_host: Counter[str] = Counter()
         self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them
@@ -52,9 +69,24 @@ class Connections:
             return UNTIL_ONE_CLOSES
         if self._by_listener[listener] >= self._limit("max.connections", listener):
             return UNTIL_ONE_CLOSES
+        if self._are_descriptors_short():
+            return _UNTIL_SOME_ARE_FREE_MS
         now_ms = self._clock.monotonic_ms()
         next_at_ms = max(self._next_at_ms.get(name, 0.0) for name in ("", listener))
         return max(0, int(next_at_ms - now_ms))
+
+    def _are_descriptors_short(self) -> bool:
+        """Whether one more connection would take a descriptor that is kept back for files."""
+        now_ms = self._clock.monotonic_ms()
+        if self._free <= 0 or now_ms >= self._count_at_ms:
+            self._count_at_ms = now_ms + _COUNT_EVERY_MS
+            found = self._descriptors()
+            if found.are_short != self._is_short:
+                self._is_short = found.are_short
+                _say(found)
+            # Half of what is there: logs open files in the meantime.
+            self._free = min((found.left - found.reserve) // 2 + 1, _COUNT_EVERY)
+        return self._is_short
 
     def refusal(self, host: str) -> str | None:
         """Why this address may not have one more connection; None if it may."""
@@ -66,6 +98,7 @@ class Connections:
     def opened(self, listener: str, host: str) -> None:
         self._by_listener[listener] += 1
         self._by_host[host] += 1
+        self._free -= 1
         now_ms = self._clock.monotonic_ms()
         for name in ("", listener):
             rate = self._limit("max.connection.creation.rate", name)
@@ -94,6 +127,19 @@ class Connections:
 
 
 _UNLIMITED = 2**31 - 1
+
+
+def _say(found: Descriptors) -> None:
+    if found.are_short:
+        _log.error(
+            "%d of %d file descriptors are left, and %d are kept for files: no connection is "
+            "accepted until there are more. Raise the limit (ulimit -n), or set max.connections",
+            found.left,
+            found.limit,
+            found.reserve,
+        )
+    else:
+        _log.info("connections are accepted again: %d file descriptors are left", found.left)
 
 
 def _overrides(text: str) -> dict[str, int]:

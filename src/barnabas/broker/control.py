@@ -74,6 +74,7 @@ class Control:
         if isinstance(request, LeaderAndIsr):
             return (yield from node.replicas.leader_and_isr(request))
         assert isinstance(request, StopReplica)
+        node.replicas.postponed.forget(request.partitions)
         outdone = [name for name in request.partitions if self._is_outdone(request, name)]
         if not outdone:
             return (yield from node.replicas.stop_replica(request))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from errno import EMFILE, ENFILE
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from barnabas.errors import (
     TopicAuthorizationFailed,
     UnknownTopicId,
     UnsupportedVersion,
+    is_out_of_descriptors,
 )
 from barnabas.protocol.messages.fetch import (
     AbortedTransaction,
@@ -307,9 +307,9 @@ class FetchPass:
         return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
 
     def _disk_failed(self, replica: Replica, error: OSError) -> None:
-        _log.error("read of %s failed: %s", replica.topic_partition, error)
-        if error.errno not in (EMFILE, ENFILE):  # too many open files is no fault of the disk
-            self._context.node.replicas.fail_directory(replica, error)
+        if not is_out_of_descriptors(error):  # which is said once for all
+            _log.error("read of %s failed: %s", replica.topic_partition, error)
+        self._context.node.replicas.fail_directory(replica, error)
 
     # --- answering -------------------------------------------------------------------------------
 

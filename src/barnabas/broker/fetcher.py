@@ -23,6 +23,7 @@ from barnabas.errors import (
     FetchSessionTopicIdError,
     InvalidFetchSessionEpoch,
     KafkaError,
+    is_out_of_descriptors,
 )
 from barnabas.replication.fetch_requests import Asker, FetchRequests, Limits
 from barnabas.replication.follower import AskBounds, Wait
@@ -282,7 +283,10 @@ class Fetcher:
                 self._go_on(followed, step)
 
     def _disk_failed(self, followed: Followed, error: OSError) -> None:
-        self.unfollow(followed.replica.topic_partition)
+        if is_out_of_descriptors(error):  # which is no fault of the disk: it is asked for again
+            self._rest(followed, self._node.config.int("replica.fetch.backoff.ms"))
+        else:
+            self.unfollow(followed.replica.topic_partition)
         self._node.replicas.fail_directory(followed.replica, error)
 
     # --- partitions in trouble -------------------------------------------------------------------

@@ -141,6 +141,8 @@ class Followed:
 
     def _cut(self, step: Step) -> None:
         replica = self.replica
+        if type(step) is Truncate or type(step) is StartAt:
+            replica.log.segments[-1].need_descriptors()
         if type(step) is Truncate:
             _say_lost(replica, step)
             # Through the store: the recovery point may move back, and must be on disk before

@@ -152,7 +152,8 @@ class Housekeeping:
             except DirectoryError as error:
                 self._replicas.directory_failed(error.directory, error)
             except OSError as error:
-                _log.error("%s failed: %s", duty.name, error)
+                if not self._replicas.is_short_of_descriptors(error):
+                    _log.error("%s failed: %s", duty.name, error)
             except Exception:
                 # A mistake of ours, or a damaged file. The next round may not meet it.
                 _log.exception("%s failed", duty.name)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.broker.descriptors import Descriptors, of_this_process
 from barnabas.broker.lanes import Lanes, threads
 from barnabas.broker.listeners import Listener, bind
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
@@ -32,6 +33,7 @@ class Machine(NamedTuple):
     """Where one broker's calls wait for the disk."""
     cleans_inline: bool = False
     """Compact in this process, where there can be no other one (`log_cleaner`)."""
+    descriptors: Callable[[], Descriptors] = of_this_process
 
 
 def this_machine() -> Machine:

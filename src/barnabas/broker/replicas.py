@@ -15,7 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from barnabas.broker.lanes import OF_THE_LOOP, Lanes, in_lane
+from barnabas.broker.descriptors import Shortage
+from barnabas.broker.flush import flush
+from barnabas.broker.lanes import OF_THE_LOOP, Lanes
+from barnabas.broker.postponed import Postponed
 from barnabas.broker.replica import Replica
 from barnabas.broker.state_changes import RoleChange, role_lines
 from barnabas.broker.turns import Steps, at_once
@@ -37,6 +40,7 @@ from barnabas.errors import (
     KafkaStorageError,
     NotLeaderOrFollower,
     UnknownTopicOrPartition,
+    is_out_of_descriptors,
 )
 from barnabas.metrics import Counter
 from barnabas.replication.partition import NO_EPOCH, Partition
@@ -53,6 +57,10 @@ Codes = dict[TopicPartition, int]
 
 _PARTITIONS_PER_TURN = 16
 """Each may cost file operations; others are served between."""
+
+
+class _Unhosted(Exception):
+    """There is no descriptor to make or to change a replica's files with."""
 
 
 def _nobody(*_: object) -> None:
@@ -79,6 +87,7 @@ class Replicas:
         "_overrides",
         "_replicas",
         "_replicated",
+        "_shortage",
         "_store",
         "_write_soon",
         "failed_isr_updates",
@@ -93,6 +102,7 @@ class Replicas:
         "on_left",
         "on_propose",
         "on_stopped_following",
+        "postponed",
         "preparing",
         "unplaced",
     )
@@ -144,6 +154,9 @@ class Replicas:
         self._live: dict[int, int] = {}
         self._broker_epoch = -1
         self._write_soon: asyncio.Handle | None = None
+        self._shortage = Shortage(clock)
+        self.postponed = Postponed(self._apply_again)
+        """What waits for file descriptors. Whoever stops a partition has it forgotten here."""
 
     def __len__(self) -> int:
         return len(self._replicas)
@@ -209,17 +222,30 @@ class Replicas:
             _log.info("%s", line)
         return codes
 
+    def _apply_again(self, state: PartitionState) -> None:
+        """What had to be put off."""
+        role_changes: list[RoleChange] = []
+        self._apply(state, role_changes)
+        for line in role_lines(self._broker_id, role_changes):
+            _log.info("%s", line)
+
     def _apply(self, state: PartitionState, role_changes: list[RoleChange]) -> int:
         """What is said of one partition; an error code."""
-        replica = self._replicas.get(state.topic_partition)
-        if replica is None:
-            replica = self._try_to_host(state)
+        name = state.topic_partition
+        self.postponed.forget([name])
+        replica = self._replicas.get(name)
+        try:
+            if replica is None:
+                replica = self._try_to_host(state)
+        except _Unhosted:
+            self.postponed.put_off(state)
+            return NONE
         if replica is None:
             return KafkaStorageError.code
         if replica.partition.topic_id != state.topic_id:
             return InconsistentTopicId.code
         if state.partition.leader != NO_LEADER:
-            self.placed(state.topic_partition)
+            self.placed(name)
         partition, told = replica.partition, state.partition
         if (told.leader_epoch, told.partition_epoch) <= (
             partition.leader_epoch,
@@ -231,7 +257,10 @@ class Replicas:
             self._take_role(replica, told)
         except OSError as error:
             self.fail_directory(replica, error)
-            return KafkaStorageError.code
+            if not is_out_of_descriptors(error):
+                return KafkaStorageError.code
+            self.postponed.put_off(state)
+            return NONE
         if told.leader_epoch > before[1]:
             end = replica.log.log_end_offset
             role_changes.append(RoleChange(partition, told, end, *before))
@@ -357,6 +386,8 @@ class Replicas:
         """
         for topic in topics:
             for number, partition in topic.partitions.items():
+                if self.postponed and self._broker_id not in partition.replicas:
+                    self.postponed.forget([TopicPartition(topic.name, number)])
                 replica = self._replicas.get((topic.name, number))
                 if replica is None or self._broker_id in partition.replicas:
                     continue
@@ -478,12 +509,17 @@ class Replicas:
         self._overrides[name.topic] = state.topic_config
         config = self._config.log_config(state.topic_config)
         log = self._store.logs.get(name)
-        if log is None:
-            log = self._store.create(name, state.topic_id, config, is_new=state.is_new)
-            self._made[name] = self._broker_epoch
-        else:
-            if log.topic_id is None:
+        try:
+            if log is None:
+                log = self._store.create(name, state.topic_id, config, is_new=state.is_new)
+                self._made[name] = self._broker_epoch
+            elif log.topic_id is None:
                 self._store.give_topic_id(name, state.topic_id)
+        except OSError as error:
+            if self.is_short_of_descriptors(error):
+                raise _Unhosted from error
+            raise
+        else:
             log.config = config  # it was opened before anybody knew its topic's settings
         self._note_preparing(log)
         checkpointed = self._store.high_watermarks.get(name, 0)
@@ -571,35 +607,8 @@ class Replicas:
     def start_flush(self, replica: Replica) -> None:
         """Force the log to disk in a thread; it counts for the high watermark when that is done."""
         if replica.flush is None:
-            task = asyncio.get_running_loop().create_task(self._flush(replica))
+            task = asyncio.get_running_loop().create_task(flush(replica, self, self._clock))
             replica.flush = task
-
-    async def _flush(self, replica: Replica) -> None:
-        """Each sync lets count what it has covered, however much was appended meanwhile."""
-        log = replica.log
-        try:
-            while True:
-                await in_lane(self.lanes.flushes, log.take_flush())
-                if not log.due_flush(self._clock.monotonic_ms()):
-                    break
-                # Not what the sync was to cover: the log may have been cut in the meantime.
-                self._count(replica, log.recovery_point)
-                replica.sync_ended()
-        except OSError as error:
-            replica.flush = None
-            self.fail_directory(replica, error)
-        else:
-            replica.flush = None
-            self._count(replica, log.log_end_offset)  # what came since need not be on disk
-        replica.sync_ended()
-
-    def _count(self, replica: Replica, end_offset: int) -> None:
-        """Let a leader's log count up to there, unless it counts already."""
-        partition = replica.partition
-        if not self.hosts(replica) or not partition.is_leader:
-            return
-        if end_offset > partition.log_end_offset:
-            replica.counted(self._clock.monotonic_ms(), end_offset)
 
     # --- directories that fail -------------------------------------------------------------------
 
@@ -609,11 +618,25 @@ class Replicas:
         One that is hosted no longer says nothing of any disk: its log was deleted, or has failed
         before, and the log of that name is another.
         """
+        if self.is_short_of_descriptors(error):
+            return  # nothing has failed
         if self.hosts(replica) and not isinstance(error, LogAbandoned):
             self.directory_failed(self._store.directory_of(replica.topic_partition), error)
 
+    def is_short_of_descriptors(self, error: OSError) -> bool:
+        """Whether that is what an error says, and not that a disk has failed; it is logged once."""
+        if not is_out_of_descriptors(error):
+            return False
+        self._shortage.met(error)
+        return True
+
     def directory_failed(self, directory: Path, error: OSError) -> None:
-        """A log directory is out of reach, and every partition in it."""
+        """A log directory is out of reach, and every partition in it.
+
+        Unless there was no file descriptor to reach it with: nothing has failed then.
+        """
+        if self.is_short_of_descriptors(error):
+            return
         if directory not in self._store.online_directories:
             return  # that is known
         names = self._store.fail_directory(directory, error)

@@ -279,7 +279,7 @@ class Server:
     def _serve(self) -> None:
         assert self._logs is not None and self._replicas is not None
         memory = MemoryPool(self.config.int("queued.max.request.bytes"))
-        connections = Connections(self.config, self.clock)
+        connections = Connections(self.config, self.clock, self._machine.descriptors)
         self.node.config_listeners.append(connections.configure)
         for listener, sock in zip(self.listeners, self._sockets, strict=True):
             router = Router(self.node, listener.name, memory, connections)
@@ -365,6 +365,8 @@ class Server:
                 self._close(self._logs)
         finally:
             self._lanes.close()
+            if self._replicas is not None:
+                self._replicas.postponed.close()
             if self._metadata is not None:
                 await self._metadata.close()
 

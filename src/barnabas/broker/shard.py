@@ -24,7 +24,7 @@ from barnabas.coordinator.decision import (
     TransactionalBatch,
 )
 from barnabas.coordinator.records import GroupMetadataKey, OffsetCommitKey, encode_record
-from barnabas.errors import KafkaError, NotCoordinator
+from barnabas.errors import KafkaError, KafkaStorageError, NotCoordinator
 from barnabas.records.record import BatchBuilder
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ class Shard(Generic[M]):
                 return
             except OSError as error:
                 self._around.replicas.fail_directory(self.replica, error)  # drops this shard
+                if not self.is_dropped:  # no descriptor was left, and the disk is as good as ever
+                    self._refuse(decision, KafkaStorageError(str(error)))
                 return
         for ticket, message in decision.replies:
             asked = self._owed.pop(ticket, None)

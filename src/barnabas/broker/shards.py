@@ -25,9 +25,12 @@ from barnabas.errors import (
     CorruptData,
     KafkaError,
     NotCoordinator,
+    is_out_of_descriptors,
 )
 
 _log = logging.getLogger(__name__)
+
+_AGAIN_AFTER_S = 1.0  # without a descriptor to read with
 
 _EXPECTED = (CorruptData, KafkaError, OSError)
 
@@ -149,16 +152,18 @@ class Shards(Generic[M]):
             replica = self._loading[0]
             partition = replica.topic_partition.partition
             epoch = replica.partition.leader_epoch
-            machine = self._new_machine(replica)
+            machine, around = self._new_machine(replica), self._around
             try:
-                around = self._around
                 lane = around.replicas.lanes.background
                 steps = replay(replica.log, machine, self._decode, around.load_bytes, lane)
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break
             except Exception as error:  # also a mistake of ours: those behind it must not wait
-                if not self._is_overtaken(replica, epoch):
+                if isinstance(error, OSError) and is_out_of_descriptors(error):
+                    around.replicas.fail_directory(replica, error)  # who says it once
+                    await asyncio.sleep(_AGAIN_AFTER_S)
+                elif not self._is_overtaken(replica, epoch):
                     self._loading.popleft()
                     self._refuse(partition, error)
                 continue

@@ -37,6 +37,7 @@ from barnabas.cluster.store import (
     SessionState,
     Znode,
 )
+from barnabas.errors import is_out_of_descriptors
 
 _log = logging.getLogger(__name__)
 
@@ -226,6 +227,8 @@ class EmbeddedStore(MetadataStore):
         try:
             self._journal.replace(snapshot)
         except OSError as error:
+            if is_out_of_descriptors(error):
+                return  # the journal has everything still; the next commit tries again
             self._failure = error
             _log.error("cannot write the metadata snapshot: %s", error)
         self._snapshot_bytes = len(snapshot)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from barnabas.config import LogConfig
-from barnabas.errors import OffsetOutOfRange
+from barnabas.errors import OffsetOutOfRange, is_out_of_descriptors
 from barnabas.records.batch import BatchHeader, assign_in_place, stamp_in_place
 from barnabas.records.control import ABORT, Marker
 from barnabas.storage.admission import Limits, admit
@@ -255,6 +255,7 @@ class Log:
         copies = check_copies(records, end_offset, self.epochs.latest, is_empty=is_empty)
         begins_within = bool(copies) and copies[0].header.base_offset < end_offset
         if begins_within:
+            self._segments.active.need_descriptors()
             self.start_at(copies[0].header.base_offset)
         for each in copies:
             self._copy(each, wall_ms)
@@ -308,13 +309,17 @@ class Log:
         raise OSError(errno.EIO, reason, str(self.directory))
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Around whatever changes files: what is written goes first, and an OSError is the end."""
+    def _failing(self, *, is_resumable: bool = False) -> Iterator[None]:
+        """Around whatever changes files: what is written goes first, and an OSError is the end.
+
+        What `is_resumable` leaves a sound log wherever it is refused a descriptor.
+        """
         self.write_staged()
         try:
             yield
-        except OSError:
-            self.is_failed = True
+        except OSError as error:
+            if not (is_resumable and is_out_of_descriptors(error)):
+                self.is_failed = True
             raise
 
     # --- roll ------------------------------------------------------------------------------------
@@ -324,16 +329,16 @@ class Log:
         active, base_offset = self._segments.active, self.log_end_offset
         if base_offset == self._cut_at:
             base_offset = active.end_offset()  # the log may have been cut within a gap
-        with self._failing():
+        with self._failing(is_resumable=True):
             if copied is not None and copied.last_offset - base_offset > MAX_RELATIVE_OFFSET:
                 self.flush()  # no index can span the gap before this batch
                 base_offset = copied.base_offset
                 self.gaps.reach(base_offset)
             assert active.base_offset < base_offset, "the new segment would have the same name"
             active.write_out()
+            self._take_snapshot()
             segment = self._segments.begin(base_offset)
             self._durability.segment_begun()
-            self._take_snapshot()
         return segment
 
     def _take_snapshot(self) -> None:
@@ -417,7 +422,7 @@ class Log:
         Their files are renamed; `remove_discarded` removes them after `file.delete.delay.ms`.
         """
         self.producers.stable_below(high_watermark)  # forgets transactions that ended long ago
-        with self._failing():
+        with self._failing(is_resumable=True):
             segments = self._segments
             bounds = Bounds(self.log_start_offset, high_watermark, self.log_end_offset)
             count = count_removable(self._files, segments, bounds, self._config, wall_ms)
@@ -426,14 +431,15 @@ class Log:
                 return 0
             if count == len(segments):
                 self.roll()
+            begin_offset = segments[count].base_offset
+            self.raise_log_start(begin_offset)
+            # What follows needs no descriptor, and a sync under way may miss the files at once.
+            self._durability.begins_at(begin_offset)
             self.swaps.undo()
             taken = segments.take_first(count)
             self._discard(taken, now_ms + self._config.file_delete_delay_ms)
             for each in taken:
                 self._files.remove(snapshot_path(self.directory, each.base_offset))
-            begin_offset = segments[0].base_offset
-            self._durability.begins_at(begin_offset)
-            self.raise_log_start(begin_offset)
         return count
 
     def truncate(self, offset: int) -> None:
@@ -555,10 +561,11 @@ class Log:
             self._refuse()
         try:
             self._durability.sync(unsynced)
-        except OSError:
+        except OSError as error:
             if self._is_abandoned:
                 return  # deleted while a thread was at it
-            self.is_failed = True
+            if not is_out_of_descriptors(error):  # else no fsync has failed
+                self.is_failed = True
             raise
 
     def close(self) -> None:

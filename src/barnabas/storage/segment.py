@@ -31,6 +31,7 @@ ABORTED_INDEX_SUFFIX = ".txnindex"
 
 _WINDOW_BYTES = 4096  # what a scan for headers reads at once
 _KEPT_MARKS = 16
+_HANDFUL = 16
 
 NO_TIMESTAMP = -1
 
@@ -102,8 +103,18 @@ class Segment:
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int) -> Segment:
         """A new, empty segment. Files that a crash left under these names are emptied."""
-        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            files.write(segment_path(directory, base_offset, suffix), b"")
+        paths = [
+            segment_path(directory, base_offset, suffix)
+            for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+        ]
+        try:
+            for path in paths:
+                files.write(path, b"")
+        except OSError:
+            # The log may go on without it, and beyond where it would have begun.
+            for path in paths:
+                files.remove(path)
+            raise
         return cls(files, directory, base_offset, Sizes(0, 0, 0))
 
     def path(self, suffix: str) -> Path:
@@ -125,7 +136,9 @@ class Segment:
         index_interval_bytes: int,
     ) -> None:
         """Stage one batch, whose largest timestamp is given; it must not change until it is
-        written. An index entry is due once per interval."""
+        written. An index entry is due once per interval. After an OSError nothing has changed."""
+        if self._file is None:
+            self.open_file()  # now, while it can be refused: what is staged has to be written
         position = self.size_bytes
         size = len(batch)
         newest = self._max_timestamp
@@ -389,6 +402,16 @@ class Segment:
         self.time_index.release()
         if self.aborted is not None:
             self.aborted.release()
+
+    def need_descriptors(self) -> None:
+        """OSError, unless a handful of files can be opened now: for what cannot be broken off."""
+        held: list[File] = []
+        try:
+            for _ in range(_HANDFUL):
+                held.append(self._files.open(self.path(LOG_SUFFIX)))
+        finally:
+            for each in held:
+                each.release()
 
     def open_file(self) -> File:
         """The log file."""

@@ -74,11 +74,15 @@ class Hosted:
 
     def host(self, topic: str, *, replicas: tuple[int, ...] = (0,), **config: str) -> Replica:
         """A new topic of one partition, which this broker leads."""
+        self.name(topic, replicas=replicas, **config)
+        return self.replicas.hosted((topic, 0))
+
+    def name(self, topic: str, *, replicas: tuple[int, ...] = (0,), **config: str) -> None:
+        """As `host`; it may be put off."""
         name = TopicPartition(topic, 0)
         topic_id = (self._epochs + 1).to_bytes(16, "big")
         settings = {key.replace("_", "."): value for key, value in config.items()}
         assert self._apply(name, topic_id, 0, replicas, settings) == 0
-        return self.replicas.hosted(name)
 
     def told(self, replica: Replica, *, leader: int, replicas: tuple[int, ...]) -> None:
         """The controller has another leader, in a new epoch."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from barnabas.broker.connections import UNTIL_ONE_CLOSES, Connections
+from barnabas.broker.descriptors import Descriptors, plenty
 from barnabas.config import BrokerConfig
 
 NOW_MS = 1_700_000_000_000
@@ -20,9 +23,13 @@ class FakeClock:
     wall_ms = monotonic_ms
 
 
-def limited(clock: FakeClock | None = None, **settings: str) -> Connections:
+def limited(
+    clock: FakeClock | None = None,
+    descriptors: Callable[[], Descriptors] = plenty,
+    **settings: str,
+) -> Connections:
     properties = {name.replace("_", "."): value for name, value in settings.items()}
-    return Connections(BrokerConfig(properties), clock or FakeClock())
+    return Connections(BrokerConfig(properties), clock or FakeClock(), descriptors)
 
 
 def test_without_limits_nobody_waits_and_nobody_is_refused() -> None:

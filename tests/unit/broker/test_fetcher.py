@@ -15,6 +15,7 @@ from barnabas.cluster.image import Endpoint
 from barnabas.protocol.api import LIST_OFFSETS
 from barnabas.types import TopicPartition
 from tests.unit.broker.following import NAME, leading, led, level, pair, relayed, run, topic
+from tests.unit.storage.scarce import without_descriptors
 from tests.waiting import until
 
 
@@ -153,11 +154,11 @@ def test_what_is_to_be_flushed_is_not_acknowledged_before(tmp_path: Path) -> Non
             one.append(NAME, b"a")
             await level(one, two)
             await until(lambda: two.replica(NAME).log.recovery_point == 1)
-            loop = asyncio.get_running_loop()
             disk_answers = threading.Event()
             executor = ThreadPoolExecutor(1)
-            loop.set_default_executor(executor)
-            busy = loop.run_in_executor(None, disk_answers.wait)
+            replicas = two.server.node.replicas
+            replicas.lanes = replicas.lanes._replace(flushes=executor)
+            busy = asyncio.get_running_loop().run_in_executor(executor, disk_answers.wait)
             try:
                 one.append(NAME, b"b")
                 await until(lambda: two.end(NAME) == 2)
@@ -193,6 +194,24 @@ def test_a_directory_that_fails_takes_its_partitions_along_and_no_others(tmp_pat
             await until(lambda: other in two.server.node.replicas.offline)
             assert two.fetchers.lag(other) is None
             one.append(NAME, b"b")
+            await level(one, two)
+
+    run(test)
+
+
+def test_a_follower_without_descriptors_asks_again(tmp_path: Path) -> None:
+    """ST-10: its log was idle, and has no file open."""
+
+    async def test() -> None:
+        async with pair(tmp_path) as (one, two):
+            leading(one, two)
+            one.append(NAME, b"a")
+            await level(one, two)
+            files = without_descriptors(two.replica(NAME).log)
+            one.append(NAME, b"b")
+            await until(lambda: files.refused)
+            assert not two.server.node.replicas.offline
+            files.has_none = False
             await level(one, two)
 
     run(test)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from pathlib import Path
 
@@ -144,6 +145,37 @@ def test_the_journal_gives_way_to_a_snapshot(tmp_path: Path) -> None:
     assert (tmp_path / SNAPSHOT_NAME).exists()
     assert (tmp_path / JOURNAL_NAME).stat().st_size < 10_000
     asyncio.run(read())
+
+
+@pytest.mark.parametrize("refused", ["the snapshot", "the directory"])
+def test_a_snapshot_that_gets_no_descriptor_is_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    """The journal has everything as long as it is not emptied, which comes last."""
+    real_open, is_scarce = os.open, [False]
+    is_directory = refused == "the directory"
+
+    def scarce(path: Path, *arguments: int) -> int:
+        if is_scarce[0] and (Path(path) == tmp_path) is is_directory:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        return real_open(path, *arguments)
+
+    monkeypatch.setattr(os, "open", scarce)
+
+    async def test() -> None:
+        store = EmbeddedStore(Journal(tmp_path), snapshot_at_bytes=100)
+        is_scarce[0] = True
+        for number in range(5):
+            await store.commit([Create(f"/{number}", bytes(50))])
+        is_scarce[0] = False
+        await store.commit([Create("/last", bytes(50))])
+        await store.close()
+        again = EmbeddedStore(Journal(tmp_path))
+        assert await again.read("/4") is not None
+        assert await again.read("/last") is not None
+        await again.close()
+
+    asyncio.run(test())
 
 
 def test_a_crash_between_snapshot_and_empty_journal_repeats_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from barnabas.broker.descriptors import plenty
 from barnabas.broker.lanes import OF_THE_LOOP
 from barnabas.broker.machine import Machine
 from barnabas.broker.server import Server
@@ -204,7 +205,14 @@ class SimBroker:
         files = self.files.mounted()
         bind, lanes = self._network.bind, lambda: OF_THE_LOOP  # which has no threads at all
         machine = Machine(
-            self.clock, self._dice, files, bind, self.boot_id, lanes, cleans_inline=True
+            self.clock,
+            self._dice,
+            files,
+            bind,
+            self.boot_id,
+            lanes,
+            cleans_inline=True,
+            descriptors=plenty,
         )
         self.session = self._store.session(self._session_timeout_ms)
         return Server(BrokerConfig(properties), machine, self.session)

@@ -1,0 +1,91 @@
+"""File descriptors: how many are left to this process, what is kept back, and what is said of it.
+
+A log opens its files when it is used, so a broker that has given all of its descriptors away to
+connections can neither write nor read. Connections wait in the kernel's backlog before that, as
+long as fewer than the reserve are left: an eighth of the limit. Where they run out all the same,
+nothing is wrong with a disk: what needed one is refused or put off, and that is said once.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+_LISTING, _FALLBACK = Path("/proc/self/fd"), Path("/dev/fd")
+_PLENTY = 1 << 30  # where there is no limit, or nobody can tell
+_SMALLEST_RESERVE = 16
+_AN_EPISODE_MS = 60_000  # without the error; the next one is another
+
+
+class Descriptors(NamedTuple):
+    """Of a process."""
+
+    limit: int
+    left: int
+
+    @property
+    def reserve(self) -> int:
+        """How many connections may not have."""
+        return max(self.limit // 8, _SMALLEST_RESERVE)
+
+    @property
+    def are_short(self) -> bool:
+        return self.left < self.reserve
+
+
+PLENTY = Descriptors(_PLENTY, _PLENTY)
+
+
+def plenty() -> Descriptors:
+    """Of a process that never runs out of them."""
+    return PLENTY
+
+
+def of_this_process() -> Descriptors:
+    """Counts those that are open: a system call or two."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return PLENTY
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return PLENTY
+    try:
+        return Descriptors(limit, max(0, limit - _count_open()))
+    except FileNotFoundError:
+        return PLENTY
+    except OSError:
+        return Descriptors(limit, 0)
+
+
+def _count_open() -> int:
+    # Linux tells their number as the size of that directory, since 6.2.
+    listing = _LISTING if _LISTING.is_dir() else _FALLBACK
+    return (listing is _LISTING and listing.stat().st_size) or len(list(listing.iterdir()))
+
+
+class Shortage:
+    """Says once that there were no descriptors, and not for each call that met it."""
+
+    __slots__ = ("_clock", "_met_at_ms")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._met_at_ms = -_AN_EPISODE_MS
+
+    def met(self, error: OSError) -> None:
+        """This came of it."""
+        now_ms = self._clock.monotonic_ms()
+        level = logging.ERROR if now_ms - self._met_at_ms >= _AN_EPISODE_MS else logging.DEBUG
+        self._met_at_ms = now_ms
+        _log.log(
+            level,
+            "%s; what needs a file is refused or put off until some are closed. Raise the limit "
+            "(ulimit -n), or let the broker have fewer connections (max.connections)",
+            error,
+        )

@@ -110,14 +110,13 @@ class LeaderEpochs:
         """Forget epochs that begin at or after the offset: the log ends there."""
         kept = [entry for entry in self._entries if entry.start_offset < offset]
         if len(kept) != len(self._entries):
-            before, self._entries = self._entries, kept
+            self._entries = kept
             self._changed()
 
     def truncate_from_start(self, offset: int) -> None:
         """Forget epochs that end before the offset; the one that holds it begins there now."""
         i = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         if i and (i > 1 or self._entries[0].start_offset < offset):
-            before = self._entries[:]
             self._entries[:i] = [EpochEntry(self._entries[i - 1].epoch, offset)]
             self._changed()
 

@@ -77,7 +77,7 @@ def live(log: Log) -> None:
         again(flush)
     again(lambda: log.take_flush()())
     again(lambda: log.raise_log_start(2))
-    again(lambda: log.enforce_retention(T0, log.log_end_offset))
+    again(lambda: log.enforce_retention(T0, log.log_end_offset, T0))
     append(log, 300, (7, 0, 8), epoch=4)
     again(log.flush)
 

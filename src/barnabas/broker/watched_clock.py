@@ -70,7 +70,7 @@ def _report(finding: Finding) -> None:
 
 def _span(ms: int) -> str:
     """As a person reads it: `30 days 0:00:06`."""
-    minutes, seconds = divmod(ms // 1000, 60)
+    minutes, seconds = divmod((ms + 500) // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     clock = f"{hours}:{minutes:02}:{seconds:02}"

@@ -52,7 +52,7 @@ def test_a_jump_is_seen_by_whoever_wants_to_remove_something(
     inner = SetClock()
     clock = WatchedClock(inner)
     assert clock.trusted_wall_ms() is not None
-    inner.step(30 * DAY_MS)
+    inner.step(30 * DAY_MS - 1)
     assert clock.trusted_wall_ms() is None and clock.trusted_wall_ms() is None
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
@@ -61,7 +61,7 @@ def test_a_jump_is_seen_by_whoever_wants_to_remove_something(
         "(retention by time, compaction, committed offsets, producer ids, transactional ids) until "
         "the new time has lasted for 5 minutes; set the clock if it is wrong"
     )
-    inner.step(-30 * DAY_MS)
+    inner.step(1 - 30 * DAY_MS)
     assert clock.trusted_wall_ms() == inner.wall_ms()
     inner.step(-3_600_000)
     assert clock.trusted_wall_ms() is None

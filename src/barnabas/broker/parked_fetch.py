@@ -17,6 +17,11 @@ class Watcher(Protocol):
         """Something changed that a reader must see at once (leadership, deletion)."""
         ...
 
+    def asked_at_ms(self, replica_id: int) -> int | None:
+        """When that replica asked last for what it has from here, though it had nothing new to
+        say; None if it is another one's, or each of its requests says all."""
+        ...
+
 
 class ParkedFetch:
     """Waits for `missing_bytes` more at any of its partitions, or for the time to be over.
@@ -39,6 +44,9 @@ class ParkedFetch:
     def wake(self) -> None:
         if not self._future.done():
             self._future.set_result(None)
+
+    def asked_at_ms(self, replica_id: int) -> int | None:
+        return None
 
     async def wait(self, until: float) -> None:
         """Return when woken, or at that time of the loop."""

@@ -219,19 +219,24 @@ class Replica:
         ]
 
     def _keep_level(self, now_ms: int) -> None:
-        """Before the log's end moves on: who was level with it was so until now.
+        """Before the log's end moves on: who was level with it was so when it asked last.
 
-        An idle partition is not in its followers' requests, so nothing else would tell the machine.
+        An idle partition is not in its followers' requests, so nothing else would tell the machine;
+        but it is in their sessions, and as in Kafka a session's request speaks for all of them. Who
+        has fallen silent since gets no new time to lag in.
         """
         partition = self.partition
         for replica, fetch in (self._fetches or {}).items():
-            if (
+            if not (
                 fetch.offset == partition.log_end_offset
                 and replica in partition.isr
                 and now_ms - partition.caught_up_at_ms(replica) > _LEVEL_FOR_MS
                 and partition.live.get(replica) in (-1, fetch.broker_epoch)
             ):
-                self.carry_out(partition.fetched(fetch, now_ms))
+                continue
+            asked_at_ms = self._followers.asked_at_ms(replica) if self._followers else None
+            if asked_at_ms is not None and asked_at_ms > partition.caught_up_at_ms(replica):
+                self.carry_out(partition.fetched(fetch, asked_at_ms))
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         """Do what the machine has decided."""

@@ -34,6 +34,7 @@ from barnabas.protocol.messages.fetch import (
 NO_SESSION = 0
 _FIRST_EPOCH, _LAST_EPOCH = 0, 0x7FFFFFFF
 _UNKNOWN_OFFSET = -1
+_NO_REPLICA = -1
 _SAFE_MS = 120_000  # how long a session is neither stale nor, if young, given up for a larger one
 _PARTITIONS_PER_SLOT = 250  # on average; a reader beyond that is served without a session
 
@@ -95,6 +96,11 @@ class SessionPartition:
             self._place.unpark(self)
             self._place = None
 
+    def asked_at_ms(self, replica_id: int) -> int | None:
+        """When its session had its last request, if it is that replica's."""
+        session = self._session
+        return session.used_ms if session.replica_id == replica_id else None
+
     def told(self, appended_bytes: int) -> None:
         """Bytes became visible."""
         session = self._session
@@ -121,6 +127,7 @@ class FetchSession:
         "is_closed",
         "is_privileged",
         "partitions",
+        "replica_id",
         "session_id",
         "used_ms",
         "uses_topic_ids",
@@ -133,6 +140,8 @@ class FetchSession:
         self.session_id = session_id
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
+        self.replica_id = _NO_REPLICA
+        """Whose it is: a follower's, or a consumer's."""
         self.created_ms = self.used_ms = now_ms
         self.epoch = _FIRST_EPOCH + 1
         """The one that the next request must have."""

@@ -20,7 +20,8 @@ from barnabas.errors import (
     UnknownLeaderEpoch,
 )
 from barnabas.protocol.api import FETCH, PRODUCE
-from tests.raw_client import PATIENCE_S, RawClient, batch
+from barnabas.replication.fetch_session import FetchSession
+from tests.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import only, topic_id_of
 from tests.unit.broker.handlers.test_fetch import request as consumer_request
@@ -286,14 +287,17 @@ def _set_live(replicated: Shared, live: dict[int, int]) -> None:
 def test_re_8_an_idle_follower_is_no_slow_one(
     client: RawClient, replicated: Shared, follower: Follower
 ) -> None:
-    """The time that it may lag begins with the first record that it has not got."""
+    """The time that it may lag begins with the last request before the first record that it has
+    not got: a request of its session, in which an idle partition is not named."""
     replica = replicated.replica
     follower.begin_session()
     follower.fetch(0)
     lag_ms = 30_000
-    later_ms = SystemClock().monotonic_ms() + 10 * lag_ms
+    later_ms = _hours_later_ms(replicated)
 
     def append() -> None:
+        for session in sessions_of(replicated):
+            session.used_ms = later_ms
         replica.append(memoryview(bytearray(batch(b"a"))), later_ms)
         replica.write_staged()
         replica.counted(later_ms, replica.log.log_end_offset)
@@ -307,6 +311,35 @@ def test_re_8_an_idle_follower_is_no_slow_one(
             ),
         )
         assert replicated.proposed() == wanted
+
+
+def test_re_8_a_follower_that_fell_silent_while_idle_gets_no_more_time(
+    client: RawClient, replicated: Shared, follower: Follower
+) -> None:
+    """It is out of the ISR at the next look, and not a whole lag time after it."""
+    replica = replicated.replica
+    follower.begin_session()
+    follower.fetch(0)
+    later_ms = _hours_later_ms(replicated)
+
+    def append() -> None:
+        replica.append(memoryview(bytearray(batch(b"a"))), later_ms)
+        replica.write_staged()
+        replica.counted(later_ms, replica.log.log_end_offset)
+        replica.carry_out(replica.partition.expire(later_ms + 1))
+
+    inside(replicated.broker, append)
+    assert replicated.proposed() == [(0,)]
+
+
+def sessions_of(replicated: Shared) -> list[FetchSession]:
+    assert replicated.broker._server is not None
+    return list(replicated.broker._server.node.fetch_sessions)
+
+
+def _hours_later_ms(replicated: Shared) -> int:
+    """By the clock of the broker's sessions."""
+    return max(session.used_ms for session in sessions_of(replicated)) + 3 * AN_HOUR_MS
 
 
 # --- refusals ------------------------------------------------------------------------------------

@@ -228,6 +228,7 @@ class _Fetch:
         )
         if session is not None:
             session.read_at(request.isolation_level)
+            session.replica_id = self._replica_id
         return session
 
     async def _warmed(

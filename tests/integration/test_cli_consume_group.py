@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
 from barnabas import Broker
+from barnabas.cli.group_missing import suspicion
 from barnabas.cli.main import main
-from barnabas.client.admin import NewTopic
+from barnabas.client.admin import Admin, NewTopic
 from barnabas.client.sync import SyncAdmin
+from barnabas.errors import CoordinatorNotAvailable
 
 GROUP = ["--group", "g", "--from-beginning"]
 
@@ -36,8 +39,8 @@ def test_a_group_that_cannot_be_kept_is_explained(
     assert out == ""
     last = err.splitlines()[-1]
     assert last.startswith("barnabas consume: this was never a member of group 'g': ")
-    assert "offsets.topic.replication.factor is 3 on broker 0" in last
-    assert "the brokers that live are 1; start more of them, or set it" in last
+    assert "offsets.topic.replication.factor is 3: " in last
+    assert "only 1 brokers are live; start more brokers, or set offsets.topic" in last
     assert consume(servers, "--timeout-ms", "300") == 0
 
 
@@ -52,3 +55,15 @@ def test_a_group_that_takes_its_time_is_not_misjudged(capfd: pytest.CaptureFixtu
         with SyncAdmin(broker.bootstrap_servers) as admin:
             admin.create_topics([NewTopic("test")])
         assert consume(broker.bootstrap_servers, *GROUP, "--timeout-ms", "3000") == 0
+
+
+def test_what_a_broker_does_not_say_is_found_out(servers: str) -> None:
+    """A broker of Kafka's answers with the bare error; its settings tell what is behind it."""
+
+    async def asked() -> str:
+        async with Admin(servers) as admin:
+            return await suspicion(admin, CoordinatorNotAvailable("nothing more"))
+
+    told = asyncio.run(asked())
+    assert told.startswith("nothing more; offsets.topic.replication.factor is 3 on broker 0, and ")
+    assert "brokers that live are 1: start more of them" in told

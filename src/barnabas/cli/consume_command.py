@@ -136,7 +136,7 @@ def consume(  # noqa: PLR0913  (a command's parameters are its options)
     click.echo(f"Processed a total of {printer.count} messages", err=True)
     if max_messages == 0 or group is None or consumer.group_metadata().generation >= 0:
         return EXIT_OK
-    return _never_was_a_member(group, reason or run_client(why_no_group(servers)))
+    return _never_was_a_member(group, reason or run_client(why_no_group(servers, group)))
 
 
 def _printed(work: Coroutine[Any, Any, None]) -> str:

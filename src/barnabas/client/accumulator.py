@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.client.batch import NOBODY, Identity, ProducerBatch, ProducerRecord
+from barnabas.client.batch import NOBODY, CheckedRecord, Identity, ProducerBatch
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import DeliveryTimedOut, Unreachable, reason
 from barnabas.client.partition_queue import PartitionQueue
@@ -64,15 +64,15 @@ class Accumulator:
     def append(
         self,
         topic_partition: TopicPartition,
-        record: ProducerRecord,
-        size_bytes: int,
+        record: CheckedRecord,
         now_ms: int,
         timestamp_ms: int,
     ) -> tuple[ProducerBatch, int]:
-        """Put a record of at most `size_bytes` into its batch; the batch and its place there.
+        """Put a record into its batch; the batch and its place there.
 
         `timestamp_ms`: the record's own, or wall time if it has none.
         """
+        size_bytes = record.size_bytes
         queue = self._queues.get(topic_partition)
         if queue is None:
             identity = Identity(self.producer_id, self.producer_epoch)
@@ -80,13 +80,14 @@ class Accumulator:
         batch = queue.open_batch()
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             batch = ProducerBatch(topic_partition, self._batches_made, self._codec, now_ms)
+        index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
+        self.used_bytes += size_bytes
+        if index == 0:  # only now, so that no record that fails leaves a batch without any
             self._batches_made += 1
             self._unfinished[batch.number] = batch
             queue.waiting.append(batch)
             self._active[topic_partition] = queue
-            self.used_bytes += batch.size_bytes
-        index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
-        self.used_bytes += size_bytes
+            self.used_bytes += HEADER_BYTES
         return batch, index
 
     # ---- out ----
@@ -232,6 +233,16 @@ class Accumulator:
         for queue in list(self._active.values()):
             while queue.waiting:
                 self._drop(queue.waiting[0], error)
+
+    def fail_all(self, error: BarnabasError) -> None:
+        """Give up every batch, those in flight too: nothing is sent or heard of any more."""
+        for queue in self._queues.values():
+            queue.waiting.clear()
+            queue.in_flight.clear()
+        self._active.clear()
+        for batch in self.unfinished:
+            self._release(batch)
+            batch.fail(error)
 
     def _drop(self, batch: ProducerBatch, error: BarnabasError) -> None:
         """Fail the first waiting batch of its partition."""

@@ -7,7 +7,7 @@ nor reads a clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypedDict
 
 from barnabas.errors import BarnabasError
@@ -15,16 +15,34 @@ from barnabas.records.batch import HEADER_BYTES, TRANSACTIONAL, read_header, sea
 from barnabas.records.record import BatchBuilder, Headers
 from barnabas.types import TopicPartition
 
+GivenHeaders = Iterable[tuple[str, bytes | str | None]] | None
+"""What a record's headers may be given as; text values are sent as UTF-8."""
+
 
 class ProducerRecord(NamedTuple):
-    """What is sent (PR-1). No partition: the partitioner chooses; no timestamp: now."""
+    """What is sent (PR-1). No partition: the partitioner chooses; no timestamp: now.
+
+    A bytearray or memoryview is copied when the record is accepted.
+    """
 
     topic: str
     value: bytes | None
     key: bytes | None = None
     partition: int | None = None
     timestamp_ms: int | None = None
-    headers: Headers = ()
+    headers: GivenHeaders = ()
+
+
+class CheckedRecord(NamedTuple):
+    """A record that can be sent (see `arguments.checked_record`), with bytes of its own."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None
+    partition: int | None
+    timestamp_ms: int | None
+    headers: Headers
+    size_bytes: int  # the most that it can take in a batch
 
 
 class RecordOptions(TypedDict, total=False):
@@ -32,7 +50,7 @@ class RecordOptions(TypedDict, total=False):
 
     partition: int | None
     timestamp_ms: int | None
-    headers: Headers
+    headers: GivenHeaders
 
 
 class Identity(NamedTuple):

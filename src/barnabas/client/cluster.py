@@ -15,6 +15,7 @@ from barnabas.client.config import ClientConfig, parse_servers
 from barnabas.client.errors import Unreachable
 from barnabas.client.metadata import Metadata
 from barnabas.client.pool import Pool, backoff_ms
+from barnabas.client.tasks import Tasks
 from barnabas.errors import KafkaError
 from barnabas.protocol.api import Api
 from barnabas.protocol.codec import Message
@@ -30,7 +31,9 @@ class Cluster:
         self.config = config
         self.seams = seams
         self.pool = Pool(config, seams)
-        self.metadata = Metadata(parse_servers(bootstrap_servers), self.pool, config, seams)
+        self.tasks = Tasks(config.client_id)
+        servers = parse_servers(bootstrap_servers)
+        self.metadata = Metadata(servers, self.pool, config, seams, self.tasks)
 
     async def start(self) -> None:
         """Connect and learn the brokers. Raises NoBrokersAvailable after one try of each server."""

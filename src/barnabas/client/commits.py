@@ -100,12 +100,27 @@ class Commits:
                     await self._attempt(wanted)
             except BarnabasError as failure:
                 error = failure
+            except Exception as failure:  # a mistake of ours, of which the caller hears as well
+                self._cluster.tasks.failed("a commit", failure)
+                error = self._cluster.tasks.error
             if when_done is not None:
-                when_done(wanted, error)
+                self._call_back(when_done, wanted, error)
             elif error is not None:
                 _log.warning("a commit of %d offsets failed: %s", len(wanted), error)
 
         self._spawn(commit())
+
+    def _call_back(
+        self,
+        when_done: WhenCommitted,
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        error: BarnabasError | None,
+    ) -> None:
+        """What a user's callback raises is the user's, and ends here."""
+        try:
+            when_done(offsets, error)
+        except Exception:
+            _log.exception("the callback of a commit of %d offsets has failed", len(offsets))
 
     def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
@@ -193,6 +208,6 @@ class Commits:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = self._cluster.tasks.start("a commit", work)
         self._running[task] = None
         task.add_done_callback(lambda done: self._running.pop(done))

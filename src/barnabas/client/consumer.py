@@ -71,6 +71,7 @@ class Consumer:
             self._cluster, READ_COMMITTED if committed else READ_UNCOMMITTED
         )
         self._locating: asyncio.Task[None] | None = None
+        self._cluster.tasks.on_failure(lambda error: self._wake())
         self._reading: Reading | None = None  # the chunk that the last poll did not exhaust
         self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
         self._commits: Commits | None = None
@@ -236,6 +237,7 @@ class Consumer:
 
     async def _taken(self, take: Callable[[], T], deadline_ms: int) -> T:
         while True:
+            self._cluster.tasks.check()
             if not await self._is_settled(deadline_ms):
                 return take()
             self._fetcher.follow_leaders()

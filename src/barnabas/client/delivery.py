@@ -7,12 +7,18 @@ outcome. A Delivery is used on the producer's loop only.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from barnabas.client import arguments
 from barnabas.client.accumulator import Accumulator
 from barnabas.client.batch import ProducerBatch
 from barnabas.errors import BarnabasError
+
+_log = logging.getLogger(__name__)
+
+D = TypeVar("D")
 
 
 class RecordMetadata(NamedTuple):
@@ -60,13 +66,36 @@ class Delivery:
         return self.batch.error
 
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:
-        """Call `callback(self)` on the producer's loop once the outcome is known (PR-8)."""
-        self.batch.when_done(lambda: callback(self))
+        """Call `callback(self)` on the producer's loop once the outcome is known (PR-8).
+
+        What it raises is logged, and concerns nothing else.
+        """
+        arguments.callback(callback, "callback")
+        self.batch.when_done(lambda: call_back(callback, self, self.place))
+
+    def place(self) -> str:
+        """Which record this is, for people: as far as that is known, with its offset."""
+        batch = self.batch
+        if batch.base_offset >= 0:
+            return f"{batch.topic_partition} at offset {batch.base_offset + self.index}"
+        return f"{batch.topic_partition}, without an offset"
+
+    def __repr__(self) -> str:
+        state = "waiting" if not self.batch.done else "failed" if self.batch.error else "stored"
+        return f"Delivery({self.place()}, {state})"
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         if not self.batch.done:
             yield from until_done(self.batch).__await__()
         return self.result()
+
+
+def call_back(callback: Callable[[D], Any], delivery: D, place: Callable[[], str]) -> None:
+    """Call a user's callback; what it raises is the user's, and ends here."""
+    try:
+        callback(delivery)
+    except (Exception, asyncio.CancelledError):  # the latter: of a future that it asked
+        _log.exception("the callback of the record for %s has failed", place())
 
 
 def until_done(batch: ProducerBatch) -> asyncio.Future[None]:

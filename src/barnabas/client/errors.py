@@ -6,7 +6,7 @@ message names the address or the partition, and what to do where there is someth
 
 from __future__ import annotations
 
-from barnabas.errors import BarnabasError, KafkaError, error_for_code
+from barnabas.errors import BarnabasError, InvalidTopic, KafkaError, error_for_code
 from barnabas.types import TopicPartition
 
 
@@ -32,6 +32,10 @@ class DeliveryTimedOut(BarnabasError):
 
 class BufferFull(BarnabasError):
     """No room in `buffer.memory` within `max.block.ms`."""
+
+
+class InvalidTopicName(InvalidTopic, ValueError, code=InvalidTopic.code, name=InvalidTopic.name):
+    """No topic can have this name."""
 
 
 class UnknownPartition(BarnabasError):
@@ -64,6 +68,17 @@ class TransactionAborted(BarnabasError):
 
 class ClientClosed(BarnabasError):
     """The client was used after `close`, or closed before this was done."""
+
+
+class ClientFailed(BarnabasError):
+    """A task of the client ended by a mistake, its `__cause__`: close the client, report the bug.
+
+    What the client owed fails with this: records without an outcome, and whoever waits.
+    """
+
+
+class ConcurrentUse(BarnabasError):
+    """A consumer is used by one thread, or one task, at a time; another one is using it."""
 
 
 def log_truncated(

@@ -79,6 +79,7 @@ class Fetcher:
         self._followed = 0  # the generation of metadata whose leaders are followed
         self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
         self._arrived = asyncio.Event()
+        cluster.tasks.on_failure(lambda error: self._arrived.set())
 
     async def close(self) -> None:
         tasks = list(self._fetches.values())
@@ -123,7 +124,7 @@ class Fetcher:
                 work = self._work(node, doubtful, self._truncation.settle)
             else:
                 work = self._work(node, states, self._fetch)
-            self._fetches[node.node_id] = asyncio.get_running_loop().create_task(work)
+            self._fetches[node.node_id] = self._cluster.tasks.start(f"a fetch from {node}", work)
 
     async def wait(self, until_ms: int) -> bool:
         """Wait for news: a chunk, an error, a broker that may be asked again. False: too late."""

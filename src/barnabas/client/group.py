@@ -226,7 +226,8 @@ class Group:
         if subscription is None:
             return
         if subscription.pattern is not None and self._looking is None and self._joining is None:
-            self._looking = asyncio.get_running_loop().create_task(self._look_again(subscription))
+            looking = self._look_again(subscription)
+            self._looking = self._cluster.tasks.start("looking for topics", looking)
         view = self._cluster.metadata.view
         for topic, count in (self._membership.counts or {}).items():
             known = view.topics.get(topic)

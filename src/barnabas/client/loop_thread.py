@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -19,6 +20,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.loop = new_event_loop()
+        self._process_id = os.getpid()
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -35,10 +37,36 @@ class LoopThread:
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run `work` on the loop; for whoever waits in a way of its own."""
-        if not self._thread.is_alive():
+        try:
+            self.check()
+        except BaseException:
             work.close()
-            raise ClientClosed("the client is closed")
+            raise
         return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def check(self) -> None:
+        """Raise unless the loop can be asked, and waited for, by this thread in this process."""
+        self.check_process()
+        if not self.is_alive:
+            raise ClientClosed("the client is closed")
+        if threading.current_thread() is self._thread:
+            raise ClientClosed(
+                "this was called by the client's own loop, which would wait for itself: call it "
+                "in another thread"
+            )
+
+    def check_process(self) -> None:
+        """Raise in a process that was forked off: the loop has stayed behind."""
+        if os.getpid() != self._process_id:
+            raise ClientClosed(
+                f"this client belongs to process {self._process_id}, and its connections stay "
+                "there: make another one after the fork"
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the loop runs, in this process."""
+        return self._thread.is_alive()
 
     def call(self, work: Callable[[], T]) -> T:
         """Call `work` on the loop and wait for it."""
@@ -51,10 +79,6 @@ class LoopThread:
     def call_soon(self, callback: Callable[[], Any]) -> None:
         """Have the loop call back, without waiting."""
         self.loop.call_soon_threadsafe(callback)
-
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run `work` on the loop, without waiting."""
-        asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def stop(self) -> None:
         """End the loop and the thread; what still runs there is cancelled."""

@@ -168,8 +168,7 @@ class Membership:
                 continue
             self._had, self._had_generation = tuple(assigned), self._generation
             self._polled_at_ms = self._clock.monotonic_ms()
-            self._heart = asyncio.get_running_loop().create_task(self._beat())
-            self._heart.add_done_callback(self._stopped)
+            self._heart = self._cluster.tasks.start("heartbeats", self._beat())
             return assigned
 
     def _forget(self, error: BarnabasError) -> None:
@@ -318,13 +317,6 @@ class Membership:
         _log.warning("group %r: leaving: %s", self._config.group_id, reason)
         await self._send_leave(reason)
         self.lose(UnknownMemberId(reason))
-
-    def _stopped(self, heart: asyncio.Task[None]) -> None:
-        """A mistake of ours must not look like a living member."""
-        error = None if heart.cancelled() else heart.exception()
-        if error is not None:
-            _log.critical("heartbeats have failed", exc_info=error)
-            self.lose(UnknownMemberId(f"heartbeats have failed: {error!r}"))
 
     async def _stop_heart(self) -> None:
         if self._heart is not None:

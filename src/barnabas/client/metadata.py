@@ -9,13 +9,13 @@ for it and is repeated with backoff; the old view stays in use.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.client.channel import Channel, Node, Seams
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientClosed, NoBrokersAvailable, Unreachable, broker_error
 from barnabas.client.pool import Pool, backoff_ms
+from barnabas.client.tasks import Tasks
 from barnabas.client.view import ClusterView, TopicView
 from barnabas.errors import (
     BarnabasError,
@@ -30,8 +30,6 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponse,
 )
 
-_log = logging.getLogger(__name__)
-
 # Brokers that do not know this version may tell an old leader epoch beside a new leader.
 _EPOCHS_VERSION = 9
 _CREATION_VERSION = 4  # Metadata before it always creates unknown topics
@@ -43,7 +41,12 @@ _UNMADE_TOPIC_MS = 5_000  # ... when asking for it creates it
 
 class Metadata:
     def __init__(
-        self, servers: Sequence[tuple[str, int]], pool: Pool, config: ClientConfig, seams: Seams
+        self,
+        servers: Sequence[tuple[str, int]],
+        pool: Pool,
+        config: ClientConfig,
+        seams: Seams,
+        tasks: Tasks,
     ) -> None:
         # Bootstrap servers are connections of their own, since their ids are not known yet.
         self._servers = [Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)]
@@ -51,10 +54,13 @@ class Metadata:
         self._config = config
         self._clock = seams.clock
         self._random = seams.random
+        self._tasks = tasks
+        tasks.on_failure(self._fail_waiters)
         self.view = ClusterView()
         self.creates_topics = False
         self._tracked: dict[str, None] = {}  # the topics to ask for, in order of first use
         self._waiters: list[asyncio.Future[ClusterView]] = []
+        self._asking: list[asyncio.Future[ClusterView]] = []  # waiters of the refresh under way
         self._listeners: list[Callable[[], None]] = []
         self._wake = asyncio.Event()
         self._urgent = False  # something new is asked for: no distance to the last refresh
@@ -67,13 +73,13 @@ class Metadata:
     async def start(self) -> None:
         """Learn the brokers. Raises NoBrokersAvailable after one try of each server."""
         self._accept(await self._ask())
-        self._task = asyncio.get_running_loop().create_task(self._keep())
-        self._task.add_done_callback(self._ended)
+        self._task = self._tasks.start("the metadata refresh", self._keep())
 
     async def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._fail_waiters(ClientClosed("the client is closed"))
 
     def on_update(self, listener: Callable[[], None]) -> None:
         """Call `listener` after each refresh."""
@@ -92,6 +98,7 @@ class Metadata:
 
     async def refresh(self) -> ClusterView:
         """The view after an answer that was asked for from now on. Raises NoBrokersAvailable."""
+        self._tasks.check()
         if self._task is None or self._task.done():
             raise ClientClosed("the client is not running: call start() first, and not after close")
         waiter: asyncio.Future[ClusterView] = asyncio.get_running_loop().create_future()
@@ -108,30 +115,35 @@ class Metadata:
         known = self.view.topics.get(name)
         if known is not None:
             return known
-        self.track([name])
-        self._urgent = True
-        now_ms = self._clock.monotonic_ms()
-        deadline_ms = now_ms + timeout_ms
+        failure: BarnabasError = Unreachable(f"topic {name!r}: no broker has described it")
         patience_ms = _UNMADE_TOPIC_MS if self.creates_topics else _UNKNOWN_TOPIC_MS
-        unknown_until_ms = now_ms + min(timeout_ms, patience_ms)
+        unknown_until_ms = self._clock.monotonic_ms() + min(timeout_ms, patience_ms)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while True:
+                    try:
+                        return await self._described(name, unknown_until_ms)
+                    except Unreachable as error:
+                        failure = error
+        except TimeoutError:
+            last_said = self.view.topic_error(name)
+            self.forget(name)
+            raise last_said or failure from None
+
+    async def _described(self, name: str, unknown_until_ms: int) -> TopicView:
+        """The topic, asked for until it is known, or is still unknown at that instant."""
         while True:
-            try:
-                view = await self.refresh()
-            except Unreachable:
-                if self._clock.monotonic_ms() >= deadline_ms:
-                    raise
-                continue
+            self.track([name])  # each time, since whoever gives up forgets it
+            self._urgent = True
+            view = await self.refresh()
             if name in view.topics:
                 return view.topics[name]
             error = view.topic_error(name) or broker_error(
                 UnknownTopicOrPartition.code, f"topic {name!r}"
             )
-            now_ms = self._clock.monotonic_ms()
-            if isinstance(error, UnknownTopicOrPartition):
-                again = now_ms < unknown_until_ms
-            else:
-                again = error.retriable and now_ms < deadline_ms
-            if not again:
+            is_unknown = isinstance(error, UnknownTopicOrPartition)
+            is_late = is_unknown and self._clock.monotonic_ms() >= unknown_until_ms
+            if is_late or not error.retriable:
                 self.forget(name)
                 raise error
 
@@ -174,17 +186,17 @@ class Metadata:
                 await asyncio.sleep(wait_ms / 1000)
             self._urgent = False
             self._wake.clear()
-            waiters, self._waiters = self._waiters, []
+            self._asking, self._waiters = self._waiters, []
             try:
                 response = await self._ask()
             except BarnabasError as error:
                 self._failures += 1
                 self._refreshed_at_ms = self._clock.monotonic_ms()
                 self._wake.set()
-                _fail(waiters, error)
+                _fail(self._asking, error)
                 continue
             self._accept(response)
-            for waiter in waiters:
+            for waiter in self._asking:
                 if not waiter.done():
                     waiter.set_result(self.view)
 
@@ -238,12 +250,10 @@ class Metadata:
         for listener in self._listeners:
             listener()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """Closed, or a mistake of ours: nobody may be left waiting."""
-        if not task.cancelled() and task.exception() is not None:
-            _log.critical("keeping the metadata has failed", exc_info=task.exception())
-        waiters, self._waiters = self._waiters, []
-        _fail(waiters, ClientClosed("the client is closed"))
+    def _fail_waiters(self, error: BarnabasError) -> None:
+        """Closed, or failed: no refresh will answer them."""
+        waiters, self._waiters = [*self._asking, *self._waiters], []
+        _fail(waiters, error)
 
 
 def _forget_epochs(response: MetadataResponse) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from barnabas.client.arguments import INT64_MAX, whole_number
 from barnabas.client.config import ChoosePartition
 from barnabas.client.murmur2 import partition_for_key
 from barnabas.clock import Random
@@ -139,6 +140,7 @@ class Partitioner:
         """The number of the partition for a record without an explicit one."""
         if self._custom is not None:
             chosen = self._custom(topic, key, range(partitions.partition_count))
+            chosen = whole_number(chosen, "partitioner", least=-INT64_MAX)
             if not 0 <= chosen < partitions.partition_count:
                 raise ValueError(
                     f"the partitioner chose partition {chosen} of {topic}, "

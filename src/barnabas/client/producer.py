@@ -12,18 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
+from barnabas.client import arguments
 from barnabas.client.accumulator import Accumulator
-from barnabas.client.batch import ProducerRecord, RecordOptions
+from barnabas.client.batch import CheckedRecord, ProducerRecord, RecordOptions
 from barnabas.client.channel import Seams, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig, ProducerOptions, configure
 from barnabas.client.delivery import Delivery, flushed
-from barnabas.client.errors import BufferFull, ClientClosed, UnknownPartition
+from barnabas.client.errors import BufferFull, ClientClosed, UnknownPartition, Unreachable
 from barnabas.client.partitioner import Partitioner
 from barnabas.client.sender import Sender
 from barnabas.client.view import TopicView
 from barnabas.errors import BarnabasError, ConfigError, MessageTooLarge
-from barnabas.records.record import record_size_bound
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ class Producer:
         common, self._config = configure(ProducerConfig, options)
         self._cluster = Cluster(bootstrap_servers, common, seams or system_seams())
         self._cluster.metadata.creates_topics = self._config.allow_auto_create_topics
+        self.tasks = self._cluster.tasks
+        self.max_block_ms = self._config.max_block_ms
+        self.buffer_memory = self._config.buffer_memory
         self._clock = self._cluster.seams.clock
         self._accumulator = Accumulator(self._config)
         self._transactions: Transactions | None = None
@@ -63,6 +66,7 @@ class Producer:
         )
         self._line = asyncio.Lock()  # senders that wait for room, in order
         self._room = asyncio.Event()
+        self.tasks.on_failure(lambda error: self._room.set())
         self._running = False
 
     # ---- life ----
@@ -74,13 +78,17 @@ class Producer:
         self._running = True
 
     async def flush(self) -> None:
-        """Return once everything accepted so far has its outcome; raises none of them."""
+        """Return once everything accepted so far has its outcome; raises none of them.
+
+        Raises ClientFailed if the producer has failed, so that nothing more is sent.
+        """
         await flushed(self._accumulator, self._sender.wake)
+        self.tasks.check()
 
     async def close(self) -> None:
         """Flush, then disconnect. What cannot be sent fails by `delivery.timeout.ms` at last.
 
-        An open transaction is aborted.
+        An open transaction is aborted. Raises as `flush`.
         """
         if not self._running:
             return
@@ -165,19 +173,28 @@ class Producer:
         """Accept a record; returns once it is queued. Await the Delivery for its outcome.
 
         Raises ValueError, TypeError or MessageTooLarge for a record that cannot be, the topic's
-        KafkaError (as UnknownTopicOrPartition), and BufferFull after `max.block.ms` without room.
+        KafkaError (as UnknownTopicOrPartition), and after `max.block.ms` BufferFull without room,
+        Unreachable without a broker that knows the topic.
         """
         return await self.send_record(ProducerRecord(topic, value, key, **rest))
 
     async def send_record(self, record: ProducerRecord) -> Delivery:
         """As `send`."""
         try:
-            delivery = self.accept(record)
+            checked = self.checked(record)
+        except BarnabasError as error:
+            self.refused(error)
+            raise
+        return await self.send_checked(checked)
+
+    async def send_checked(self, record: CheckedRecord) -> Delivery:
+        """As `send`, of what `checked` has returned."""
+        try:
+            delivery = self.accept_checked(record)
             if delivery is None:
                 delivery = await self._accept_later(record)
         except BarnabasError as error:
-            if self._transactions is not None:
-                self._transactions.refused(error)
+            self.refused(error)
             raise
         if delivery.index == 0:
             # A new batch, so the last one may leave: a caller that never waits would otherwise
@@ -187,50 +204,69 @@ class Producer:
 
     async def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
         """As `send` for each record in order; a record that is refused ends it there."""
-        return [await self.send_record(record) for record in records]
+        walk = arguments.walked(records, "records")
+        return [await self.send_record(record) for record in walk]
 
     def accept(self, record: ProducerRecord) -> Delivery | None:
         """Queue a record without waiting; None if its topic is not known yet or there is no room.
 
         Raises as `send` does.
         """
-        size_bytes = self.checked_size(record)
-        topic = self._cluster.metadata.view.topics.get(record.topic)
-        if topic is None or self._line.locked() or not self._accumulator.has_room(size_bytes):
-            return None
-        return self._append(record, topic, size_bytes)
+        return self.accept_checked(self.checked(record))
 
-    def checked_size(self, record: ProducerRecord) -> int:
-        """The most bytes the record can take; raises if it cannot be sent at all (PR-1)."""
+    def accept_checked(self, record: CheckedRecord) -> Delivery | None:
+        """As `accept`, of what `checked` has returned."""
+        self._check_open()
+        topic = self._cluster.metadata.view.topics.get(record.topic)
+        if topic is None or self._line.locked():
+            return None
+        if not self._accumulator.has_room(record.size_bytes):
+            return None
+        return self._append(record, topic)
+
+    def checked(self, record: ProducerRecord) -> CheckedRecord:
+        """What is sent of a record, with copies of what may change (PR-1); in any thread.
+
+        Raises as `send` for what cannot be sent at all, or not now.
+        """
+        self._check_open()
+        checked = arguments.checked_record(record, self._cluster.metadata.view.topics)
+        most = self._config.max_request_size
+        if checked.size_bytes > most:
+            raise MessageTooLarge(
+                f"value: a record of {checked.size_bytes} bytes for {checked.topic} is larger "
+                f"than {most} (max.request.size)"
+            )
+        return checked
+
+    def knows_topic(self, topic: str) -> bool:
+        """Whether a record for the topic need not wait for metadata; in any thread."""
+        return topic in self._cluster.metadata.view.topics
+
+    async def wait_for_topic(self, topic: str) -> None:
+        """Return once the topic is known. Raises as `send`."""
+        await self._cluster.metadata.topic(topic, self._config.max_block_ms)
+
+    def _check_open(self) -> None:
+        """Raise unless a record may be sent now."""
+        if self.tasks.error is not None:
+            self.tasks.check()
         if not self._running or not self._sender.is_running:
             raise ClientClosed("the producer is not running: call start() first, not after close")
         if self._transactions is not None:
             self._transactions.check_open()
-        topic, value, key, partition, timestamp_ms, headers = record
-        if not topic:
-            raise ValueError("a record needs a topic")
-        if partition is not None and partition < 0:
-            raise ValueError(f"partition {partition}: must be 0 or more, or None")
-        if timestamp_ms is not None and timestamp_ms < 0:
-            raise ValueError(f"timestamp {timestamp_ms}: must be 0 or more, or None")
-        for name, field in (("key", key), ("value", value)):
-            if field is not None and not isinstance(field, bytes | bytearray):
-                raise TypeError(f"a record's {name} is bytes or None, not {type(field).__name__}")
-        size_bytes = record_size_bound(key, value, headers)
-        most = self._config.max_request_size
-        if size_bytes > most:
-            raise MessageTooLarge(
-                f"a record of {size_bytes} bytes for {topic} is larger than {most} "
-                "(max.request.size)"
-            )
-        return size_bytes
 
-    def _append(self, record: ProducerRecord, topic: TopicView, size_bytes: int) -> Delivery:
+    def refused(self, error: BarnabasError) -> None:
+        """A record of the open transaction, if there is one, is not sent: only abort is left."""
+        if self._transactions is not None:
+            self._transactions.refused(error)
+
+    def _append(self, record: CheckedRecord, topic: TopicView) -> Delivery:
         partition = record.partition
         if partition is None:
             partition = self._partitioner.partition(record.topic, record.key, topic.choice)
             if record.key is None:
-                self._partitioner.appended(record.topic, size_bytes)
+                self._partitioner.appended(record.topic, record.size_bytes)
         elif partition not in topic.partitions:
             raise UnknownPartition(
                 f"topic {record.topic!r} has partitions 0 to {len(topic.partitions) - 1}, "
@@ -242,7 +278,6 @@ class Producer:
         batch, index = self._accumulator.append(
             TopicPartition(record.topic, partition),
             record,
-            size_bytes,
             self._clock.monotonic_ms(),
             timestamp_ms,
         )
@@ -256,26 +291,33 @@ class Producer:
 
     # ---- waiting ----
 
-    async def _accept_later(self, record: ProducerRecord) -> Delivery:
+    async def _accept_later(self, record: CheckedRecord) -> Delivery:
         """Queue a record once its topic is known and there is room, within `max.block.ms`."""
-        deadline_ms = self._clock.monotonic_ms() + self._config.max_block_ms
-        topic = await self._cluster.metadata.topic(record.topic, self._config.max_block_ms)
-        partition = record.partition
-        if partition is not None and partition not in topic.partitions:
-            topic = (await self._cluster.metadata.refresh()).topics.get(record.topic, topic)
-        size_bytes = self.checked_size(record)
-        async with self._line:
-            while not self._accumulator.has_room(size_bytes):
-                self._room.clear()
-                self._sender.wake()  # a crowded buffer sends what lingers
-                try:
-                    wait_ms = max(deadline_ms - self._clock.monotonic_ms(), 0)
-                    async with asyncio.timeout(wait_ms / 1000):
-                        await self._room.wait()
-                except TimeoutError:
-                    raise BufferFull(
-                        f"no room for a record for {record.topic} within "
-                        f"{self._config.max_block_ms} ms (max.block.ms): "
-                        f"{self._accumulator.used_bytes} bytes wait for brokers (buffer.memory)"
-                    ) from None
-            return self._append(record, topic, size_bytes)
+        limit_ms = self._config.max_block_ms
+        metadata = self._cluster.metadata
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                topic = await metadata.topic(record.topic, limit_ms)
+                partition = record.partition
+                if partition is not None and partition not in topic.partitions:
+                    topic = (await metadata.refresh()).topics.get(record.topic, topic)
+                async with self._line:
+                    await self._wait_for_room(record.size_bytes)
+                    return self._append(record, topic)
+        except TimeoutError:
+            if self.knows_topic(record.topic):
+                raise BufferFull(
+                    f"no room for a record for {record.topic} within {limit_ms} ms (max.block.ms): "
+                    f"{self._accumulator.used_bytes} bytes wait for brokers (buffer.memory)"
+                ) from None
+            raise Unreachable(
+                f"topic {record.topic!r}: no broker has described it within {limit_ms} ms "
+                "(max.block.ms)"
+            ) from None
+
+    async def _wait_for_room(self, size_bytes: int) -> None:
+        while not self._accumulator.has_room(size_bytes):
+            self._room.clear()
+            self._sender.wake()  # a crowded buffer sends what lingers
+            await self._room.wait()
+            self._check_open()

@@ -79,8 +79,8 @@ class Sender:
 
     def start(self) -> None:
         self._cluster.metadata.on_update(self.wake)
-        self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(self._ended)
+        self._cluster.tasks.on_failure(self._accumulator.fail_all)
+        self._task = self._cluster.tasks.start("the sender", self._run())
 
     @property
     def is_running(self) -> bool:
@@ -92,13 +92,6 @@ class Sender:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """A mistake of ours must not leave anybody waiting for an outcome."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            _log.critical("the sender has failed", exc_info=error)
-            self._accumulator.fail_waiting(ClientClosed(f"the sender has failed: {error!r}"))
 
     def wake(self) -> None:
         """Something changed: a batch, an answer, the metadata."""
@@ -223,7 +216,8 @@ class Sender:
             return
         self._requests[node_id] = self._requests.get(node_id, 0) + 1
         answer = channel.send(PRODUCE, request, version)
-        answer.add_done_callback(lambda answer: self._answered(node_id, flight, answer))
+        answered = self._cluster.tasks.guarded("the answer to a Produce", self._answered)
+        answer.add_done_callback(lambda answer: answered(node_id, flight, answer))
 
     def _request(self, flight: Flight) -> ProduceRequest:
         topics: dict[str, list[PartitionProduceData]] = {}
@@ -256,13 +250,14 @@ class Sender:
                 del self._connecting[node.node_id]
                 self.wake()
 
-        self._connecting[node.node_id] = asyncio.get_running_loop().create_task(connect())
+        self._connecting[node.node_id] = self._cluster.tasks.start(f"connecting {node}", connect())
 
     # ---- answers ----
 
     def _answered(self, node_id: int, flight: Flight, answer: asyncio.Future[Message]) -> None:
         self._requests[node_id] -= 1
         self.wake()
+        flight = [batch for batch in flight if not batch.done]  # all are, once the client failed
         if answer.cancelled():
             self._failed(flight, ClientClosed("the producer was closed"))
             return

@@ -5,24 +5,27 @@
 
 Each client has a loop of its own in a daemon thread. Nothing computes in parallel with it for long
 (two threads that both want the interpreter wait five milliseconds for each other), so records go
-over in bulk: the first one of an empty outbox wakes the loop, all that follow just join.
+over in bulk (see `outbox`). Callbacks have a thread of their own (see `callback_thread`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from barnabas.client.batch import ProducerRecord, RecordOptions
+from barnabas.client import arguments
+from barnabas.client.batch import CheckedRecord, ProducerRecord, RecordOptions
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.callback_thread import CallbackThread
 from barnabas.client.config import ProducerOptions
-from barnabas.client.delivery import Delivery, RecordMetadata, until_done
-from barnabas.client.errors import ClientClosed
+from barnabas.client.delivery import Delivery
+from barnabas.client.errors import BufferFull, ClientClosed
+from barnabas.client.outbox import Outbox
 from barnabas.client.producer import Producer
 from barnabas.client.sync_admin import SyncAdmin
 from barnabas.client.sync_consumer import SyncConsumer
+from barnabas.client.sync_delivery import SyncDelivery
 from barnabas.errors import BarnabasError
 from barnabas.types import TopicPartition
 
@@ -31,50 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SyncAdmin", "SyncConsumer", "SyncDelivery", "SyncProducer"]
 
-_OUTBOX_BYTES = 1_048_576  # what may wait between the threads before send blocks
-
-
-class SyncDelivery:
-    """One record's way to its partition, to be asked from the thread that sent it."""
-
-    __slots__ = ("_producer", "delivery", "error", "queued", "record")
-
-    def __init__(self, producer: SyncProducer, record: ProducerRecord) -> None:
-        self._producer = producer
-        self.record = record
-        self.delivery: Delivery | None = None  # set on the loop, once the record is queued
-        self.error: BaseException | None = None  # ... or could not be
-        self.queued: asyncio.Future[None] | None = None  # made by who waits for either
-
-    def done(self) -> bool:
-        return self.error is not None or (self.delivery is not None and self.delivery.done())
-
-    def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Wait for the acknowledgement; raises what went wrong, TimeoutError after `timeout_s`."""
-        error = self.exception(timeout_s)
-        if error is not None:
-            raise error
-        assert self.delivery is not None
-        return self.delivery.result()
-
-    def exception(self, timeout_s: float | None = None) -> BaseException | None:
-        """Wait for the outcome; None if the record is acknowledged."""
-        if not self.done():
-            self._producer.wait_for(self, timeout_s)
-        if self.delivery is None:
-            return self.error
-        return self.delivery.exception()
-
-    def add_done_callback(self, callback: Callable[[SyncDelivery], Any]) -> None:
-        """Call `callback(self)` once the outcome is known, on the producer's thread (PR-8)."""
-        self._producer.call_when_done(self, callback)
-
-    def settle(self, delivery: Delivery | None, error: BaseException | None) -> None:
-        """The record is queued, or refused. On the loop."""
-        self.delivery = delivery
-        self.error = error
-        if self.queued is not None and not self.queued.done():
-            self.queued.set_result(None)
+_CHUNK_BYTES = 1_048_576  # of what `send_many` hands over at once
 
 
 class SyncProducer(BlockingClient[Producer]):
@@ -83,12 +43,11 @@ class SyncProducer(BlockingClient[Producer]):
     def __init__(
         self, bootstrap_servers: str | Sequence[str], **options: Unpack[ProducerOptions]
     ) -> None:
-        super().__init__(Producer(bootstrap_servers, **options))
-        self._outbox: list[SyncDelivery] = []
-        self._outbox_bytes = 0
-        self._outbox_changed = threading.Condition()
-        self._draining = False
-        self._drain: asyncio.Task[None] | None = None  # used on the loop only
+        producer = Producer(bootstrap_servers, **options)
+        super().__init__(producer)
+        self._max_block_s = producer.max_block_ms / 1000
+        self._outbox = Outbox(producer, self._thread)
+        self._callbacks = CallbackThread("barnabas-producer-callbacks")
 
     def send(
         self,
@@ -99,20 +58,13 @@ class SyncProducer(BlockingClient[Producer]):
     ) -> SyncDelivery:
         """Hand over a record; blocks only while a megabyte of others is on its way to the loop.
 
-        Raises ValueError, TypeError, MessageTooLarge for a record that cannot be. What else goes
-        wrong is the outcome of the SyncDelivery.
+        Raises ValueError, TypeError, MessageTooLarge for a record that cannot be, and BufferFull
+        after `max.block.ms`. What else goes wrong is the outcome of the SyncDelivery.
         """
-        record = ProducerRecord(topic, value, key, **rest)
-        size_bytes = self._client.checked_size(record)
+        self._thread.check_process()
+        record = self._checked(ProducerRecord(topic, value, key, **rest))
         delivery = SyncDelivery(self, record)
-        with self._outbox_changed:
-            while self._outbox_bytes > _OUTBOX_BYTES:
-                self._outbox_changed.wait()
-            self._outbox.append(delivery)
-            self._outbox_bytes += size_bytes
-            is_first, self._draining = not self._draining, True
-        if is_first:
-            self._thread.call_soon(self._start_drain)
+        self._outbox.put(delivery)
         return delivery
 
     def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
@@ -121,11 +73,29 @@ class SyncProducer(BlockingClient[Producer]):
         The cheapest way to send in bulk. Ask the deliveries after `flush`; before, they say only
         whether they are done. A record that is refused raises, those in front of it are sent.
         """
-        return self._thread.run(self._send_many(records))
+        self._thread.check()
+        deliveries: list[Delivery] = []
+        checked: list[CheckedRecord] = []
+        size_bytes = 0
+        try:
+            for record in arguments.walked(records, "records"):
+                checked.append(self._checked(record))
+                size_bytes += checked[-1].size_bytes
+                if size_bytes > _CHUNK_BYTES:
+                    full, checked, size_bytes = checked, [], 0
+                    deliveries += self._thread.run(self._send_all(full))
+        finally:
+            if checked:
+                deliveries += self._thread.run(self._send_all(checked))
+        return deliveries
 
     def flush(self) -> None:
-        """Return once everything sent so far has its outcome."""
+        """Return once everything sent so far has its outcome, and callbacks have heard of it.
+
+        Raises as `Producer.flush`. In a callback it does not wait for callbacks.
+        """
         self._thread.run(self._flush())
+        self._callbacks.flush()
 
     def init_transactions(self) -> None:
         """As `Producer.init_transactions`: once, before the first transaction."""
@@ -147,73 +117,61 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._abort())
 
     def close(self) -> None:
-        """Flush, then disconnect; an open transaction is aborted."""
+        """Flush, then disconnect; an open transaction is aborted. Raises as `flush`."""
+        self._outbox.refuse()
         try:
             self._thread.run(self._flush())
         except ClientClosed:
             return
         finally:
+            if self._thread.is_alive:
+                closed = ClientClosed("the producer was closed before that")
+                self._thread.call_soon(lambda: self._outbox.fail(closed))
             super().close()
+            self._callbacks.close()
 
     def wait_for(self, delivery: SyncDelivery, timeout_s: float | None) -> None:
         """Block until the delivery is done; TimeoutError."""
-        self._thread.run(self._done(delivery), timeout_s)
+        self._thread.run(delivery.until_done(), timeout_s)
 
     def call_when_done(
         self, delivery: SyncDelivery, callback: Callable[[SyncDelivery], Any]
     ) -> None:
-        async def call() -> None:
-            await self._done(delivery)
-            callback(delivery)
+        if not self._callbacks.wait_for_room(self._max_block_s):
+            raise BufferFull(
+                f"more callbacks are due than can wait, for {self._max_block_s} s (max.block.ms): "
+                "those before this one take too long"
+            )
+        call = partial(delivery.call_back, callback)
+        if self._thread.is_alive:
+            due = partial(self._callbacks.put, call)
+            self._thread.call_soon(partial(delivery.when_done, due))
+        elif delivery.done():
+            call()
 
-        self._thread.spawn(call())
+    def _checked(self, record: ProducerRecord) -> CheckedRecord:
+        try:
+            return self._client.checked(record)
+        except BarnabasError as error:
+            refused = error
+            if self._thread.is_alive:
+                self._thread.call_soon(lambda: self._client.refused(refused))
+            raise
 
     # ---- on the loop ----
 
-    def _start_drain(self) -> None:
-        self._drain = self._thread.loop.create_task(self._drain_outbox())
-
-    async def _drain_outbox(self) -> None:
-        """Queue what is in the outbox until it is empty; in order, and only as fast as it goes."""
-        while True:
-            with self._outbox_changed:
-                deliveries, self._outbox = self._outbox, []
-                self._outbox_bytes = 0
-                self._draining = bool(deliveries)
-                self._outbox_changed.notify_all()
-            if not deliveries:
-                return
-            for delivery in deliveries:
-                try:
-                    delivery.settle(await self._client.send_record(delivery.record), None)
-                except (BarnabasError, ValueError) as error:
-                    delivery.settle(None, error)
-
-    async def _drained(self) -> None:
-        """Everything sent before this call has left the outbox."""
-        if self._drain is not None and not self._drain.done():
-            await asyncio.shield(self._drain)
-
-    async def _send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
-        await self._drained()
-        return await self._client.send_many(records)
+    async def _send_all(self, records: Sequence[CheckedRecord]) -> list[Delivery]:
+        await self._outbox.drained()
+        return [await self._client.send_checked(record) for record in records]
 
     async def _flush(self) -> None:
-        await self._drained()
+        await self._outbox.drained()
         await self._client.flush()
 
     async def _commit(self) -> None:
-        await self._drained()
+        await self._outbox.drained()
         await self._client.commit_transaction()
 
     async def _abort(self) -> None:
-        await self._drained()
+        await self._outbox.drained()
         await self._client.abort_transaction()
-
-    async def _done(self, delivery: SyncDelivery) -> None:
-        if delivery.delivery is None and delivery.error is None:
-            if delivery.queued is None:
-                delivery.queued = self._thread.loop.create_future()
-            await asyncio.shield(delivery.queued)
-        if delivery.delivery is not None and not delivery.delivery.done():
-            await until_done(delivery.delivery.batch)

@@ -202,7 +202,7 @@ class Transactions:
             return
         self._wanted[topic_partition] = None
         if self._adding is None:
-            self._adding = asyncio.get_running_loop().create_task(self._add())
+            self._adding = self._cluster.tasks.start("adding partitions", self._add())
 
     def sequences_lost(self) -> None:
         """Nobody knows what the brokers have of us: the transaction cannot go on."""

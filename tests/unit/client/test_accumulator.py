@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.client.accumulator import Accumulator
-from barnabas.client.batch import ProducerBatch, ProducerRecord
+from barnabas.client.batch import CheckedRecord, ProducerBatch
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import ConnectionLost, DeliveryTimedOut
 from barnabas.errors import (
@@ -28,12 +28,12 @@ T0 = TopicPartition("t", 0)
 SIZE = 100
 
 
-def record(text: str = "x") -> ProducerRecord:
-    return ProducerRecord("t", text.encode())
+def record(text: str = "x", size_bytes: int = SIZE) -> CheckedRecord:
+    return CheckedRecord("t", text.encode(), None, None, None, (), size_bytes)
 
 
 def append(accumulator: Accumulator, text: str = "x", now_ms: int = 0) -> ProducerBatch:
-    batch, _ = accumulator.append(T0, record(text), SIZE, now_ms, 0)
+    batch, _ = accumulator.append(T0, record(text), now_ms, 0)
     return batch
 
 
@@ -106,7 +106,7 @@ def test_flush_and_a_crowded_buffer_end_the_linger() -> None:
     accumulator.flushing -= 1
     assert accumulator.has_room(778)
     assert not accumulator.has_room(779)
-    accumulator.append(TopicPartition("t", 1), record(), 700, 0, 0)
+    accumulator.append(TopicPartition("t", 1), record(size_bytes=700), 0, 0)
     assert len(accumulator.ready(0).queues) == 2
 
 
@@ -289,7 +289,7 @@ def test_sequences_that_are_lost_are_those_of_one_partition() -> None:
     """PR-6: in another one a batch whose answer is lost goes again as it was, or its leader, which
     may have it, would not see that it is the same."""
     accumulator = known()
-    other, _ = accumulator.append(TopicPartition("t", 1), record(), SIZE, 0, 0)
+    other, _ = accumulator.append(TopicPartition("t", 1), record(), 0, 0)
     take(accumulator)
     sent = other.encode()
     lost = take_new(accumulator, "lost")
@@ -415,7 +415,7 @@ class Course:
         if kind == "append":
             text = f"r{len(self.sent)}"
             self.sent.append(text)
-            self.outcomes[text] = self.accumulator.append(T0, record(text), SIZE, 0, 0)
+            self.outcomes[text] = self.accumulator.append(T0, record(text), 0, 0)
         elif kind == "take":
             for queue in self.accumulator.ready(0).queues:
                 batch = self.accumulator.take(queue)

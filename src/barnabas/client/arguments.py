@@ -1,0 +1,225 @@
+"""What users hand to a client, checked where they call: before anything of it is accepted. Pure.
+
+Each refusal names the argument: TypeError for a value of another type, ValueError for one that
+cannot be (InvalidTopicName, which is a ValueError, for a topic's name). What passes can be encoded:
+no task of a client meets a value that it cannot send.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from operator import index
+from typing import Final, NamedTuple, TypeVar
+
+from barnabas.client.batch import CheckedRecord, ProducerRecord
+from barnabas.client.errors import InvalidTopicName
+from barnabas.records.record import record_size_bound
+from barnabas.types import TopicPartition
+
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+MAX_TEXT_BYTES: Final = 2**15 - 1
+"""Of any text on the wire but a record's: a signed 16-bit length."""
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_NO_NAMES: Final = (".", "..")
+
+V = TypeVar("V")
+
+_new_tuple = tuple.__new__
+
+
+class Offset(NamedTuple):
+    """An offset and what is committed with it, as far as it is given."""
+
+    offset: int
+    metadata: str
+    leader_epoch: int
+
+
+def topic_name(topic: object, argument: str = "topic") -> str:
+    """A name that a topic can have, by Kafka's rule."""
+    if not isinstance(topic, str):
+        raise TypeError(f"{argument}: a topic's name is text, not {_kind(topic)}")
+    if _TOPIC_NAME.fullmatch(topic) is None or topic in _NO_NAMES:
+        shown = topic if len(topic) <= 60 else f"{topic[:60]}..."
+        raise InvalidTopicName(
+            f"{argument}: {shown!r} cannot be a topic: a name has 1 to 249 of the characters "
+            "a-z, A-Z, 0-9, '.', '_' and '-', and is neither '.' nor '..'"
+        )
+    return topic
+
+
+def topic_names(topics: object, argument: str = "topics") -> list[str]:
+    """Several names."""
+    return [topic_name(topic, argument) for topic in several(topics, argument)]
+
+
+def checked_record(record: object, known_topics: Collection[str]) -> CheckedRecord:
+    """The record as it is accepted (PR-1): with bytes of its own, and its size.
+
+    `known_topics`: whose names need no look any more.
+    """
+    if not isinstance(record, ProducerRecord):
+        raise TypeError(f"record: must be a ProducerRecord, not {_kind(record)}")
+    topic, value, key, partition, timestamp_ms, given = record
+    if type(topic) is not str or topic not in known_topics:
+        topic_name(topic)
+    if type(value) is not bytes:
+        value = data(value, "value")
+    if key is not None and type(key) is not bytes:
+        key = data(key, "key")
+    if partition is not None:
+        partition = whole_number(partition, "partition", most=INT32_MAX)
+    if timestamp_ms is not None:
+        timestamp_ms = whole_number(timestamp_ms, "timestamp_ms")
+    # An empty tuple is a constant: this is the default, and costs nothing.
+    pairs = () if type(given) is tuple and not given else headers(given)
+    size_bytes = record_size_bound(key, value, pairs)
+    checked: CheckedRecord = _new_tuple(
+        CheckedRecord, (topic, value, key, partition, timestamp_ms, pairs, size_bytes)
+    )
+    return checked
+
+
+def whole_number(value: object, argument: str, least: int = 0, most: int = INT64_MAX) -> int:
+    """An int, or what stands for one (as numpy's do), within these bounds."""
+    number = value if type(value) is int else _index(value, argument)
+    if not least <= number <= most:
+        raise ValueError(f"{argument}: {_shown(number)} is not in {least} to {most}")
+    return number
+
+
+def duration(value: object, argument: str) -> float:
+    """How long to wait at most: a number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{argument}: must be a number, not {_kind(value)}")
+    if math.isnan(value) or not 0 <= value <= INT64_MAX:
+        raise ValueError(f"{argument}: {_shown(value)} is not a time to wait: 0 or more")
+    return value
+
+
+def data(value: object, argument: str) -> bytes | None:
+    """Bytes, of which the caller may change their own (bytearray, memoryview) afterwards."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    raise TypeError(f"{argument}: must be bytes or None, not {_kind(value)}")
+
+
+def text(value: object, argument: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
+    """Text that has an encoding in UTF-8, of at most so many bytes."""
+    if not isinstance(value, str):
+        raise TypeError(f"{argument}: must be text, not {_kind(value)}")
+    size_bytes = len(_encoded(value, argument))
+    if size_bytes > most_bytes:
+        raise ValueError(f"{argument}: {size_bytes} bytes of text are more than {most_bytes}")
+    return value
+
+
+def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
+    """A record's headers: pairs of a name and bytes, text (sent as UTF-8) or None."""
+    if value is None:
+        return ()
+    checked = []
+    for pair in several(value, "headers"):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"headers: each must be a pair of name and value, not {_kind(pair)}")
+        name, content = pair
+        if not isinstance(name, str):
+            raise TypeError(f"headers: a header's name is text, not {_kind(name)}")
+        _encoded(name, "headers")
+        if isinstance(content, str):
+            content = _encoded(content, "headers")
+        checked.append((name, data(content, "headers")))
+    return tuple(checked)
+
+
+def topic_partition(value: object, argument: str = "topic_partition") -> TopicPartition:
+    """A topic's name and the number of a partition, as TopicPartition or another pair."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(f"{argument}: must be a TopicPartition, not {_kind(value)}")
+    topic, partition = value
+    return TopicPartition(
+        topic_name(topic, argument), whole_number(partition, argument, most=INT32_MAX)
+    )
+
+
+def topic_partitions(value: object, argument: str = "topic_partitions") -> list[TopicPartition]:
+    """Several of them."""
+    return [topic_partition(each, argument) for each in several(value, argument)]
+
+
+def by_partition(value: object, argument: str) -> dict[TopicPartition, object]:
+    """A mapping of partitions; what it maps them to is not looked at."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{argument}: must be a mapping of TopicPartition, not {_kind(value)}")
+    return {topic_partition(name, argument): each for name, each in value.items()}
+
+
+def offset(value: object, argument: str) -> Offset:
+    """An offset to commit: a plain one, or one with the group's note and a leader epoch."""
+    if not isinstance(value, tuple):
+        return Offset(whole_number(value, argument), "", -1)
+    if len(value) != 3:
+        raise TypeError(f"{argument}: an offset is an int or an OffsetAndMetadata")
+    given, note, leader_epoch = value
+    return Offset(
+        whole_number(given, argument),
+        text(note, argument),
+        whole_number(leader_epoch, argument, least=-1, most=INT32_MAX),
+    )
+
+
+def several(value: object, argument: str) -> list[object]:
+    """The members of a list, a tuple or whatever else can be walked; no text, and no mapping."""
+    given: Iterable[object] = value  # type: ignore[assignment]
+    return list(walked(given, argument))
+
+
+def walked(value: Iterable[V], argument: str) -> Iterator[V]:
+    """As `several`, one after the other, for what may have many."""
+    if isinstance(value, str | bytes | bytearray | memoryview | Mapping) or not isinstance(
+        value, Iterable
+    ):
+        raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")
+    return iter(value)
+
+
+def callback(value: V, argument: str) -> V:
+    """Something to be called."""
+    if not callable(value):
+        raise TypeError(f"{argument}: must be callable, not {_kind(value)}")
+    return value
+
+
+def _index(value: object, argument: str) -> int:
+    if not isinstance(value, bool):
+        with suppress(TypeError):
+            return index(value)  # type: ignore[arg-type]
+    raise TypeError(f"{argument}: must be an int, not {_kind(value)}")
+
+
+def _encoded(value: str, argument: str) -> bytes:
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{argument}: {value[error.start]!r} at {error.start} has no encoding in UTF-8 "
+            "(a lone surrogate)"
+        ) from None
+
+
+def _shown(value: object) -> str:
+    """A number that may have more digits than Python writes."""
+    if isinstance(value, int) and abs(value) > 2**64:
+        return "a number beyond 64 bits"
+    return str(value)
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

@@ -1,0 +1,88 @@
+"""The thread in which a blocking producer calls its users back.
+
+    loop thread: outcome --> queue --> callback thread: callback(delivery)
+
+Callbacks may do there whatever the user's own threads may: send, ask for results, flush. On the
+loop they would wait for the loop. They are called one after the other, in the order of `put`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+_MOST_WAITING = 10_000
+"""Callbacks that are due: who adds more waits until those before have been called."""
+
+
+class CallbackThread:
+    """Starts with the first callback, and ends with `close`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._calls: deque[Callable[[], None]] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._put_count = 0
+        self._called_count = 0
+        self._is_closed = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is a callback."""
+        return threading.current_thread() is self._thread
+
+    def put(self, call: Callable[[], None]) -> None:
+        """Have `call`, which does not raise, called here. Does not block; in any thread.
+
+        After `close` there is no thread left: it is called by the caller's.
+        """
+        with self._changed:
+            is_late = self._is_closed
+            if not is_late:
+                self._calls.append(call)
+                self._put_count += 1
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._serve, name=self._name, daemon=True
+                    )
+                    self._thread.start()
+                self._changed.notify_all()
+        if is_late:
+            call()
+
+    def wait_for_room(self, timeout_s: float) -> bool:
+        """Whether there is room for one more within the time; for a callback there always is."""
+        if self.is_current or len(self._calls) < _MOST_WAITING:
+            return True
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._calls) < _MOST_WAITING, timeout_s)
+
+    def flush(self) -> None:
+        """Return once all that were put before have been called; at once for a callback."""
+        if self.is_current:
+            return
+        with self._changed:
+            put_count = self._put_count
+            self._changed.wait_for(lambda: self._called_count >= put_count)
+
+    def close(self) -> None:
+        """Flush, then end the thread; called by a callback, it ends behind those that are due."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        if self._thread is not None and not self.is_current:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._calls or self._is_closed)
+                if not self._calls:
+                    return
+                call = self._calls.popleft()
+            call()
+            with self._changed:
+                self._called_count += 1
+                self._changed.notify_all()

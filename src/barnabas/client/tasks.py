@@ -1,0 +1,75 @@
+"""The tasks of one client, supervised: one that ends by a mistake takes nobody with it in silence.
+
+A task handles what is to be expected, and then goes on. What it does not expect, it ends by: that
+is logged once, and whoever has registered fails what the client owes (records without an outcome,
+callers who wait) with the cause. The client is of no use after that, and says so to every call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec
+
+from barnabas.client.errors import ClientFailed
+
+_log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+
+
+class Tasks:
+    def __init__(self, client_id: str) -> None:
+        self._client_id = client_id
+        self._listeners: list[Callable[[ClientFailed], None]] = []
+        self.error: ClientFailed | None = None
+
+    def on_failure(self, listener: Callable[[ClientFailed], None]) -> None:
+        """Call `listener`, which must not raise, once the first task has ended by a mistake."""
+        self._listeners.append(listener)
+
+    def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `work` beside the caller, who may cancel it."""
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(lambda done: self._ended(name, done))
+        return task
+
+    def guarded(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
+        """`function` as a callback of the loop, where an exception would only be logged."""
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                function(*args, **kwargs)
+            except Exception as error:
+                self.failed(name, error)
+
+        return call
+
+    def check(self) -> None:
+        """Raise ClientFailed if a task has failed."""
+        if self.error is not None:
+            raise _again(self.error)
+
+    def failed(self, name: str, cause: Exception) -> None:
+        """`name` has ended by this, which nobody expected."""
+        if self.error is not None:
+            _log.error("client %r: %s has failed, too", self._client_id, name, exc_info=cause)
+            return
+        self.error = ClientFailed(f"{name} has failed, by a mistake in the client: {cause!r}")
+        self.error.__cause__ = cause
+        _log.critical("client %r: %s has failed", self._client_id, name, exc_info=cause)
+        for listener in self._listeners:
+            listener(self.error)
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self.failed(name, error)
+
+
+def _again(error: ClientFailed) -> ClientFailed:
+    """The same once more: raised twice, one exception would gather the tracebacks of both."""
+    copy = ClientFailed(*error.args)
+    copy.__cause__ = error.__cause__
+    return copy

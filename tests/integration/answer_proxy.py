@@ -70,6 +70,7 @@ class AnswerProxy:
             await asyncio.start_server(self._serve, "127.0.0.1", self.port)
             self._listening.set()
 
+        asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(listen())
         self._loop.run_forever()
         left = asyncio.all_tasks(self._loop)

@@ -144,6 +144,7 @@ class Accumulator:
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         queue = self._queues[batch.topic_partition]
         queue.acknowledged(batch)
+        self._resolve(queue)
         for older in queue.take_stored():  # where, only the broker of its first attempt knew
             self._complete(older, -1, -1)
         if not queue.waiting:
@@ -175,9 +176,10 @@ class Accumulator:
             self._active[batch.topic_partition] = queue
             return
         if batch.base_sequence >= 0 and batch.in_doubt:
-            # It may be in the log: nobody knows which sequence comes next.
-            self._lose_sequences(queue)
-        queue.refused(batch)
+            queue.given_up_in_flight(batch)
+        else:
+            queue.refused(batch)
+        self._resolve(queue)
         self._release(batch)
         batch.fail(error)
 
@@ -203,6 +205,14 @@ class Accumulator:
             return queue.is_out_of_step(batch)
         moved_up = batch.sent_sequence != batch.base_sequence
         return not moved_up and queue.is_first_unacknowledged(batch)
+
+    def _resolve(self, queue: PartitionQueue) -> None:
+        """Give up the sequences if a batch was given up in doubt and none can clear that up.
+
+        A transaction is over with such a batch, whatever became of it.
+        """
+        if queue.is_unresolvable or (queue.unresolved >= 0 and self.is_transactional):
+            self._lose_sequences(queue)
 
     def _lose_sequences(self, queue: PartitionQueue) -> None:
         queue.is_lost = self.needs_producer_id = True
@@ -248,9 +258,9 @@ class Accumulator:
         """Fail the first waiting batch of its partition."""
         queue = self._queues[batch.topic_partition]
         queue.waiting.popleft()
-        if batch.base_sequence >= 0:
-            # It was sent once and may be in the log: what follows it has no known sequence.
-            self._lose_sequences(queue)
+        if batch.base_sequence >= 0:  # it was sent once and may be in the log
+            queue.given_up(batch)
+            self._resolve(queue)
         if not queue.waiting:
             del self._active[batch.topic_partition]
         self._release(batch)

@@ -11,6 +11,11 @@ Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
   overtakes an earlier one that is sent again.
 - A batch that the broker refused for good was not appended, so none behind it was either (the
   broker refuses gaps): those behind it move up in the sequence.
+- A batch that was given up in doubt leaves the partition unresolved (KIP-360): whether the leader
+  has it is for those behind it to find out, under the sequences that they have. One of them stored
+  or known there, and it is there as well. All of them refused, or none left: the sequences are
+  lost. Nothing gets a sequence until then. (Sent at once under another identity, those behind it
+  would be stored twice wherever only their answers were lost.)
 - For the same reason what is older than an acknowledged batch is stored, even where the broker says
   that it is out of order: from a snapshot it knows the last batch of a producer, and no other.
 - Sequences that are lost are those of this partition alone: the others go on with the identity that
@@ -38,6 +43,7 @@ class PartitionQueue:
         "not_before_ms",
         "settling",
         "topic_partition",
+        "unresolved",
         "waiting",
     )
 
@@ -47,6 +53,7 @@ class PartitionQueue:
         self.in_flight: list[ProducerBatch] = []  # oldest first
         self.identity = identity
         self.is_lost = False  # nobody knows which sequence comes next
+        self.unresolved = -1  # number of the youngest batch given up in doubt; -1: none is open
         self.last_acknowledged = -1  # number of the youngest such batch of this identity
         self.next_sequence = 0
         self.not_before_ms = 0
@@ -78,7 +85,17 @@ class PartitionQueue:
     @property
     def is_held(self) -> bool:
         """Whether the next batch waits for answers to those in flight."""
-        return self.settling or (bool(self.in_flight) and self.next_batch().is_out_of_order)
+        if self.settling:
+            return True
+        following = self.next_batch()
+        if self.unresolved >= 0 and following.base_sequence < 0:
+            return True
+        return bool(self.in_flight) and following.is_out_of_order
+
+    @property
+    def is_unresolvable(self) -> bool:
+        """Whether a batch was given up in doubt and none behind it can tell what became of it."""
+        return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
 
     def take(self, idempotent: bool) -> ProducerBatch:
         """Move the next batch into flight, under the next sequence if it has none."""
@@ -97,6 +114,8 @@ class PartitionQueue:
 
     def acknowledged(self, batch: ProducerBatch) -> None:
         self.last_acknowledged = max(self.last_acknowledged, batch.number)
+        if self.last_acknowledged > self.unresolved:
+            self.unresolved = -1
         self._land(batch)
 
     def take_stored(self) -> list[ProducerBatch]:
@@ -123,6 +142,16 @@ class PartitionQueue:
                 break
             place += 1
         self.waiting.insert(place, batch)
+        self._land(batch)
+
+    def given_up(self, batch: ProducerBatch) -> None:
+        """The batch, which is in none of the rows any more, may be in the log or not."""
+        self.unresolved = max(self.unresolved, batch.number)
+
+    def given_up_in_flight(self, batch: ProducerBatch) -> None:
+        """As `given_up`, of a batch in flight; what was sent behind it is asked about next."""
+        self.settling = True
+        self.given_up(batch)
         self._land(batch)
 
     def refused(self, batch: ProducerBatch) -> None:
@@ -154,6 +183,7 @@ class PartitionQueue:
         assert not self.in_flight, "sequences of batches in flight cannot change"
         self.identity = identity
         self.is_lost = False
+        self.unresolved = -1
         self.last_acknowledged = -1
         self.next_sequence = 0
         self._forget_refusals()

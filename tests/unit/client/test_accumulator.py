@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.client.accumulator import Accumulator
@@ -207,6 +207,100 @@ def test_a_sequence_that_nobody_knows_needs_another_producer_id() -> None:
     assert header.producer_id == 10
 
 
+def two_in_doubt(**options: Any) -> tuple[Accumulator, ProducerBatch, ProducerBatch]:
+    """Both are sent, both answers lost, and the older one has expired since."""
+    accumulator = known(delivery_timeout_ms=1_000, **options)
+    older = take_new(accumulator, "older")
+    append(accumulator, "younger", now_ms=500)
+    younger = take(accumulator, 500)
+    for each in (older, younger):
+        accumulator.fail_attempt(each, ConnectionLost("gone"), 0)
+    assert accumulator.expire(1_000) == [older]
+    return accumulator, older, younger
+
+
+def test_what_is_behind_an_expired_batch_goes_again_under_its_old_sequence() -> None:
+    """PR-6, KIP-360: under another identity it would be stored twice, if both are in the log."""
+    accumulator, _, younger = two_in_doubt()
+    sent = younger.base_sequence
+    append(accumulator, "new", now_ms=1_000)
+    assert not accumulator.needs_producer_id
+    assert take(accumulator, 1_000) is younger
+    assert (younger.base_sequence, younger.identity.producer_id) == (sent, 9)
+    assert accumulator.ready(1_000).queues == [], "what is new waits until that is known"
+    accumulator.acknowledge(younger, 2, -1)
+    assert not accumulator.needs_producer_id
+    assert take(accumulator, 1_000).base_sequence == sent + 1
+
+
+def test_sequences_are_lost_where_an_expired_batch_is_not_in_the_log() -> None:
+    """PR-6, KIP-360: the leader refuses what is behind it, so that is nowhere, either."""
+    accumulator, _, younger = two_in_doubt()
+    accumulator.fail_attempt(take(accumulator, 1_000), OutOfOrderSequenceNumber(), 0)
+    assert accumulator.needs_producer_id and not younger.done
+    accumulator.identify(10, 0)
+    assert take(accumulator, 1_000) is younger
+    assert (younger.base_sequence, younger.identity.producer_id) == (0, 10)
+
+
+def test_sequences_are_lost_where_nothing_is_left_that_could_tell() -> None:
+    """PR-6, KIP-360."""
+    accumulator, _, younger = two_in_doubt()
+    append(accumulator, "new", now_ms=1_000)
+    assert accumulator.expire(1_500) == [younger]
+    assert accumulator.needs_producer_id
+    accumulator.identify(10, 0)
+    assert take(accumulator, 1_500).base_sequence == 0
+
+
+def test_in_doubt_and_then_refused_for_good_is_in_doubt_for_ever() -> None:
+    """PR-6: its first attempt may be stored. What comes next must not get its sequence: the leader
+    would take it for a repetition and acknowledge what it does not store."""
+    accumulator = known()
+    batch = take_new(accumulator, "refused at last")
+    accumulator.fail_attempt(batch, ConnectionLost("gone"), 0)
+    accumulator.fail_attempt(take(accumulator), InvalidRecord("no"), 0)
+    assert isinstance(batch.error, InvalidRecord)
+    assert accumulator.needs_producer_id
+    accumulator.identify(10, 0)
+    following = take_new(accumulator, "following")
+    assert (following.base_sequence, following.identity.producer_id) == (0, 10)
+
+
+def test_behind_one_refused_in_doubt_sequences_do_not_move_up() -> None:
+    """PR-6: as above, where one is in flight behind it."""
+    accumulator = known()
+    batch = take_new(accumulator, "refused at last")
+    behind = take_new(accumulator, "behind")
+    for each in (batch, behind):
+        accumulator.fail_attempt(each, ConnectionLost("gone"), 0)
+    sent = behind.base_sequence
+    take(accumulator)
+    take(accumulator)
+    accumulator.fail_attempt(batch, InvalidRecord("no"), 0)
+    assert behind.base_sequence == sent
+    assert not accumulator.needs_producer_id
+    accumulator.acknowledge(behind, 2, -1)
+    assert take_new(accumulator, "following").base_sequence == sent + 1
+
+
+def test_a_transaction_does_not_wait_for_what_is_behind() -> None:
+    """PR-7: with one of its batches given up it can only be aborted."""
+    accumulator, _, _ = two_in_doubt(transactional_id="t")
+    assert accumulator.needs_producer_id
+
+
+def test_a_record_that_fails_leaves_no_batch_behind() -> None:
+    """PR-3: an empty batch would be sent, or wait, for nobody."""
+    accumulator = known()
+    broken = record()._replace(headers=((7, b""),))  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        accumulator.append(T0, broken, 0)
+    assert (accumulator.unfinished, accumulator.used_bytes) == ([], 0)
+    assert accumulator.ready(0) == ([], None)
+    assert values(take_new(accumulator, "next")) == ["next"]
+
+
 @pytest.mark.parametrize(
     ("has_id", "reason"),
     [(True, "never sent (no leader, no broker)"), (False, "never sent (no producer id yet)")],
@@ -369,6 +463,9 @@ def test_a_transaction_ends_where_sequences_are_lost() -> None:
 # ---- any order of events: everything once, in order ----
 
 
+_LIMIT_MS = ProducerConfig().delivery_timeout_ms
+
+
 class Leader:
     """The broker's side of idempotence, written down as simply as it can be (PR-6)."""
 
@@ -410,27 +507,50 @@ class Course:
         self.sent: list[str] = []
         self.outcomes: dict[str, tuple[ProducerBatch, int]] = {}
         self._connection: deque[tuple[ProducerBatch, bytes]] = deque()
+        self._now_ms = 0
+        self._producer_ids = 0
 
     def step(self, kind: str) -> None:
         if kind == "append":
             text = f"r{len(self.sent)}"
             self.sent.append(text)
-            self.outcomes[text] = self.accumulator.append(T0, record(text), 0, 0)
+            self._now_ms += 1
+            self.outcomes[text] = self.accumulator.append(T0, record(text), self._now_ms, 0)
         elif kind == "take":
-            for queue in self.accumulator.ready(0).queues:
+            self._identify()
+            for queue in self.accumulator.ready(self._now_ms).queues:
                 batch = self.accumulator.take(queue)
                 self._connection.append((batch, batch.encode()))
         elif kind == "cut":
             self._drop()
+        elif kind == "mute":
+            self._silence()
         elif kind == "restart":
             self.leader.restart()
+        elif kind == "expire":  # the oldest of those that wait
+            for oldest in self.accumulator.unfinished[:1]:
+                self.accumulator.expire(oldest.created_ms + _LIMIT_MS)
         elif self._connection:
             self._answer(kind, *self._connection.popleft())
+
+    def _identify(self) -> None:
+        """As the sender does, once nothing is in flight."""
+        if self.accumulator.needs_producer_id and not self.accumulator.in_flight_count:
+            self._producer_ids += 1
+            self.accumulator.identify(9 + self._producer_ids, 0)
 
     def _drop(self) -> None:
         """The connection is gone, and with it every request that the leader has not read."""
         while self._connection:
             self._fail(self._connection.popleft()[0], ConnectionLost("cut"))
+
+    def _silence(self) -> None:
+        """The leader has it all, and its answers are lost."""
+        sent, self._connection = self._connection, deque()
+        for _, data in sent:
+            self.leader.append(data)
+        for batch, _ in sent:
+            self._fail(batch, ConnectionLost("mute"))
 
     def _answer(self, kind: str, batch: ProducerBatch, data: bytes) -> None:
         if kind == "not-leader":
@@ -456,13 +576,16 @@ class Course:
 Step = st.sampled_from(
     [
         *("append", "append", "take", "take", "answer"),
-        *("not-leader", "resign", "lose", "cut", "refuse", "restart"),
+        *("not-leader", "resign", "lose", "cut", "refuse", "restart", "expire", "mute"),
     ]
 )
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(Step, min_size=30, max_size=60))  # shorter ones are all it draws else
+@example(
+    ["append", "take", "answer", "append", "take", "append", "take", "mute", "expire", "take"]
+)  # of two that are stored and unanswered the first one expires
 def test_every_record_is_stored_once_and_in_order_whatever_fails(steps: list[str]) -> None:
     """PR-5, PR-6, PR-8: lost answers, lost requests, leaders that move, resign behind an append, or
     come back with a snapshot, and refusals, in any mixture."""
@@ -473,14 +596,22 @@ def test_every_record_is_stored_once_and_in_order_whatever_fails(steps: list[str
         course.step("take")
         course.step("answer")
 
-    assert not course.accumulator.needs_producer_id
     assert course.accumulator.unfinished == []
     assert course.accumulator.used_bytes == 0
-    stored = [text for text in course.sent if course.outcomes[text][0].error is None]
-    assert course.leader.log == stored
-    for offset, text in enumerate(stored):
+    # What has expired may be stored or not, but for once; all else is stored if it succeeded.
+    expired = {
+        text
+        for text in course.sent
+        if isinstance(course.outcomes[text][0].error, DeliveryTimedOut)
+        or (course.outcomes[text][0].error is not None and course.outcomes[text][0].in_doubt)
+    }
+    acknowledged = [text for text in course.sent if course.outcomes[text][0].error is None]
+    assert [text for text in course.leader.log if text not in expired] == acknowledged
+    assert course.leader.log == [text for text in course.sent if text in set(course.leader.log)]
+    for offset, text in enumerate(course.leader.log):
         batch, index = course.outcomes[text]
-        assert batch.base_offset in (offset - index, -1)
+        if text not in expired:
+            assert batch.base_offset in (offset - index, -1)
 
 
 def test_an_idempotent_batch_is_not_taken_without_a_producer_id() -> None:

@@ -53,6 +53,7 @@ class Commits:
         self._coordinators = coordinators
         self._assignment = assignment
         self._clock = cluster.seams.clock
+        self._commits_itself = config.enable_auto_commit
         self._line = asyncio.Lock()  # commits in the background, in the order of the calls
         self._running: dict[asyncio.Task[None], None] = {}
         self._committed: dict[TopicPartition, int] = {}  # by auto commit, to leave out repetitions
@@ -150,7 +151,7 @@ class Commits:
     def auto_commit(self) -> None:
         """At the start of a poll: what earlier polls gave counts as processed."""
         now_ms = self._clock.monotonic_ms()
-        if not self._config.enable_auto_commit or now_ms < self._due_ms:
+        if not self._commits_itself or now_ms < self._due_ms:
             return
         self._due_ms = now_ms + self._config.auto_commit_interval_ms
         wanted = self._uncommitted()
@@ -171,10 +172,14 @@ class Commits:
 
         self.commit_later(wanted, done)
 
+    def stop_auto_commit(self) -> None:
+        """Commit nothing from now on but on demand."""
+        self._commits_itself = False
+
     async def settle(self) -> None:
         """Before partitions go: wait for commits under way, then commit what is not, if auto."""
         await self._idle()
-        wanted = self._uncommitted() if self._config.enable_auto_commit else {}
+        wanted = self._uncommitted() if self._commits_itself else {}
         if wanted:
             try:
                 await self.commit(wanted, self._cluster.config.request_timeout_ms)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
+from barnabas.client import arguments
 from barnabas.client.coordinator import Coordinators
 from barnabas.errors import error_for_code
 from barnabas.protocol.api import OFFSET_COMMIT, OFFSET_FETCH
@@ -161,10 +162,19 @@ def as_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """What a user gave, a plain offset or one with its note, checked."""
-    checked = {}
-    for name, given in offsets.items():
-        committed = OffsetAndMetadata(given) if isinstance(given, int) else given
-        if committed.offset < 0:
-            raise ValueError(f"offset {committed.offset} for {name}: must be 0 or more")
-        checked[TopicPartition(*name)] = committed
-    return checked
+    return {
+        name: OffsetAndMetadata(*arguments.offset(given, "offsets"))
+        for name, given in arguments.by_partition(offsets, "offsets").items()
+    }
+
+
+def checked_group(group: GroupMetadata | str) -> GroupMetadata:
+    """A group by what a consumer says of itself, or by its bare id."""
+    if not isinstance(group, GroupMetadata):
+        return GroupMetadata(arguments.text(group, "group"))
+    arguments.text(group.group_id, "group")
+    arguments.text(group.member_id, "group")
+    arguments.whole_number(group.generation, "group", least=-1, most=arguments.INT32_MAX)
+    if group.instance_id is not None:
+        arguments.text(group.instance_id, "group")
+    return group

@@ -200,6 +200,8 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     if converted is None:
         kind = {bool: "true or false", int: "a whole number", str: "text"}[type(default)]
         raise ConfigError(f"{kafka_name}: {value!r} is not {kind}")
+    if isinstance(converted, str) and not _fits_the_wire(converted):
+        raise ConfigError(f"{kafka_name}: {converted[:60]!r} is no text of at most 32767 bytes")
     if name in _CHOICES and converted not in _CHOICES[name]:
         raise ConfigError(f"{kafka_name}: {value!r} is not one of {', '.join(_CHOICES[name])}")
     if type(default) is int:
@@ -209,6 +211,13 @@ def _checked(name: str, value: Any, default: Any) -> Any:
         if name == "acks" and converted > 1:
             raise ConfigError(f"acks: {value!r} is not one of all, -1, 0, 1")
     return converted
+
+
+def _fits_the_wire(text: str) -> bool:
+    try:
+        return len(text.encode()) < 2**15
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
 
 
 def _converted(value: Any, default: Any) -> Any:

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from barnabas.client import arguments
 from barnabas.client.assignment import AssignedPartition, Assignment, Reading
 from barnabas.client.channel import Seams, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ConsumerConfig, ConsumerOptions, configure
-from barnabas.client.errors import NoOffsetForPartition
+from barnabas.client.errors import ConcurrentUse, NoOffsetForPartition
 from barnabas.client.fetched import ConsumerRecord, FetchedBytes
 from barnabas.client.fetcher import Fetcher
 from barnabas.client.offsets import (
@@ -73,6 +74,7 @@ class Consumer:
         self._locating: asyncio.Task[None] | None = None
         self._cluster.tasks.on_failure(lambda error: self._wake())
         self._reading: Reading | None = None  # the chunk that the last poll did not exhaust
+        self._is_polling = False
         self._nap: asyncio.Timeout | None = None  # around a wait that the group may end
         self._commits: Commits | None = None
         self._group: Group | None = None
@@ -97,11 +99,13 @@ class Consumer:
         """Connect. Raises NoBrokersAvailable."""
         await self._cluster.start()
 
-    async def close(self) -> None:
-        """Commit (with `enable.auto.commit`), leave the group, disconnect.
+    async def close(self, *, autocommit: bool = True) -> None:
+        """Commit (with `enable.auto.commit`, unless `autocommit` is false), leave, disconnect.
 
         A static member does not leave: it may be back within `session.timeout.ms`.
         """
+        if not autocommit:
+            self.stop_auto_commit()
         try:
             await self._let_go("the consumer was closed")
         finally:
@@ -113,6 +117,11 @@ class Consumer:
             await self._fetcher.close()
             await self._cluster.close()
 
+    def stop_auto_commit(self) -> None:
+        """Commit nothing from now on but on demand: what was read may not have been processed."""
+        if self._commits is not None:
+            self._commits.stop_auto_commit()
+
     async def __aenter__(self) -> Consumer:
         await self.start()
         return self
@@ -123,7 +132,8 @@ class Consumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close()
+        """Close; after an exception without auto commit: what was read may not be processed."""
+        await self.close(autocommit=kind is None)
 
     # ---- what to read ----
 
@@ -138,9 +148,10 @@ class Consumer:
         found within `metadata.max.age.ms`. Replaces the last subscription. Raises InvalidGroupId
         without a `group.id`, ValueError beside `assign`.
         """
-        from barnabas.client.subscription import Subscription
+        from barnabas.client.subscription import Subscription, checked_listener
 
         group = self._required_group()
+        checked_listener(listener)
         if len(self._assignment) and not group.is_subscribed:
             raise ValueError("partitions are assigned by hand: unsubscribe() first")
         exclude = self._config.exclude_internal_topics
@@ -161,7 +172,7 @@ class Consumer:
         Without regard to other readers: a `group.id` only says whose offsets to begin at and to
         commit. Raises ValueError beside `subscribe`.
         """
-        names = [TopicPartition(*name) for name in topic_partitions]
+        names = arguments.topic_partitions(topic_partitions)
         if self._group is not None and self._group.is_subscribed:
             raise ValueError("this consumer is subscribed: unsubscribe() first")
         if self._group is not None:
@@ -174,9 +185,7 @@ class Consumer:
 
     def seek(self, topic_partition: TopicPartition, offset: int) -> None:
         """Go on at this offset; ValueError for a negative one or a partition not assigned."""
-        if offset < 0:
-            raise ValueError(f"offset {offset}: must be 0 or more")
-        self._assignment.of(topic_partition).seek(offset)
+        self._state(topic_partition).seek(arguments.whole_number(offset, "offset"))
 
     async def seek_to_beginning(self, *topic_partitions: TopicPartition) -> None:
         """Go to the first record of these partitions (of all, if none is named)."""
@@ -188,19 +197,23 @@ class Consumer:
 
     async def position(self, topic_partition: TopicPartition) -> int:
         """The offset of the next record that `poll` gives of this partition."""
-        state = self._assignment.of(topic_partition)
+        state = self._state(topic_partition)
         if state.reset is not None:
             await self._find_positions([state])
         return state.position
 
     def pause(self, *topic_partitions: TopicPartition) -> None:
         """Give no records of these partitions until `resume`."""
-        for topic_partition in topic_partitions:
-            self._assignment.of(topic_partition).paused = True
+        for state in [self._state(each) for each in topic_partitions]:
+            state.paused = True
 
     def resume(self, *topic_partitions: TopicPartition) -> None:
-        for topic_partition in topic_partitions:
-            self._assignment.of(topic_partition).paused = False
+        for state in [self._state(each) for each in topic_partitions]:
+            state.paused = False
+
+    def _state(self, topic_partition: TopicPartition) -> AssignedPartition:
+        """What is assigned under this name; TypeError, ValueError."""
+        return self._assignment.of(arguments.topic_partition(topic_partition))
 
     # ---- reading ----
 
@@ -224,16 +237,23 @@ class Consumer:
 
     async def _polled(self, take: Callable[[], T], timeout_ms: int) -> T:
         """What `take` finds, as soon as it finds something or time is up."""
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        if self._commits is not None:
-            self._commits.auto_commit()
-        if self._group is None or not self._group.is_subscribed:
-            return await self._taken(take, deadline_ms)
-        self._group.poll_began()
+        arguments.duration(timeout_ms, "timeout_ms")
+        if self._is_polling:
+            raise ConcurrentUse("another task polls with this consumer: one at a time")
+        self._is_polling = True
         try:
-            return await self._taken(take, deadline_ms)
+            deadline_ms = self._clock.monotonic_ms() + int(timeout_ms)
+            if self._commits is not None:
+                self._commits.auto_commit()
+            if self._group is None or not self._group.is_subscribed:
+                return await self._taken(take, deadline_ms)
+            self._group.poll_began()
+            try:
+                return await self._taken(take, deadline_ms)
+            finally:
+                self._group.poll_ended()
         finally:
-            self._group.poll_ended()
+            self._is_polling = False
 
     async def _taken(self, take: Callable[[], T], deadline_ms: int) -> T:
         while True:
@@ -340,14 +360,17 @@ class Consumer:
 
         `when_done(offsets, error)` is called by the event loop; without it an error is only logged.
         """
+        if when_done is not None:
+            arguments.callback(when_done, "when_done")
         self._required_commits().commit_later(offsets, when_done)
 
     async def committed(
         self, *topic_partitions: TopicPartition
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed for these partitions; None where it has nothing."""
-        found = await self._required_commits().committed(topic_partitions)
-        return {TopicPartition(*name): found.get(name) for name in topic_partitions}
+        names = arguments.topic_partitions(topic_partitions)
+        found = await self._required_commits().committed(names)
+        return {name: found.get(name) for name in names}
 
     def group_metadata(self) -> GroupMetadata:
         """Who this consumer is in its group: what `send_offsets_to_transaction` must know."""
@@ -387,15 +410,16 @@ class Consumer:
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record not older than the timestamp (ms); None if all are older."""
-        for topic_partition, timestamp_ms in timestamps.items():
-            if timestamp_ms < 0:
-                raise ValueError(f"timestamp {timestamp_ms} for {topic_partition}: negative")
-        found = await self._offsets.find(timestamps, self._api_timeout_ms)
+        asked = {
+            name: arguments.whole_number(timestamp_ms, "timestamps")
+            for name, timestamp_ms in arguments.by_partition(timestamps, "timestamps").items()
+        }
+        found = await self._offsets.find(asked, self._api_timeout_ms)
         return {name: None if at.offset < 0 else at for name, at in found.items()}
 
     async def partitions_for(self, topic: str) -> list[int]:
         """The numbers of a topic's partitions, asked anew. Raises UnknownTopicOrPartition."""
-        self._cluster.metadata.forget(topic)
+        self._cluster.metadata.forget(arguments.topic_name(topic))
         return list((await self._cluster.metadata.topic(topic, self._api_timeout_ms)).partitions)
 
     async def list_topics(self) -> dict[str, list[int]]:
@@ -415,13 +439,13 @@ class Consumer:
     async def _ends(
         self, topic_partitions: Iterable[TopicPartition], which: int
     ) -> dict[TopicPartition, int]:
-        asked = {TopicPartition(*name): which for name in topic_partitions}
+        asked = dict.fromkeys(arguments.topic_partitions(topic_partitions), which)
         found = await self._offsets.find(asked, self._api_timeout_ms)
         return {name: at.offset for name, at in found.items()}
 
     async def _seek_by(self, reset: str, topic_partitions: Sequence[TopicPartition]) -> None:
         names = topic_partitions or self._assignment.names()
-        states = [self._assignment.of(name) for name in names]
+        states = [self._state(name) for name in names]
         for state in states:
             state.seek_by(reset)
         await self._find_positions(states)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
+from barnabas.client import arguments
 from barnabas.types import TopicPartition
 
 Told = Awaitable[None] | None
@@ -30,6 +31,14 @@ class RebalanceListener:
         return self.on_partitions_revoked(partitions)
 
 
+def checked_listener(listener: object) -> None:
+    """TypeError for what cannot be told of partitions; None is told of none."""
+    names = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
+    if listener is not None and not all(callable(getattr(listener, name, None)) for name in names):
+        kind = type(listener).__name__
+        raise TypeError(f"listener: must be a RebalanceListener, not {kind}")
+
+
 class Subscription:
     """Topics by name, or a pattern that must match a whole name; `names` are those it has now."""
 
@@ -48,16 +57,19 @@ class Subscription:
         self.pattern: re.Pattern[str] | None = None
         self.names: tuple[str, ...] = ()
         if isinstance(topics, re.Pattern):
+            if not isinstance(topics.pattern, str):
+                raise TypeError("topics: a pattern of text, not of bytes")
             self.pattern = topics
             return
         if isinstance(topics, str):
-            raise TypeError(f"subscribe to a list, [{topics!r}], or to a pattern, re.compile(...)")
-        self.names = tuple(dict.fromkeys(topics))
+            raise TypeError(
+                f"topics: subscribe to a list, [{topics!r}], or to a pattern, re.compile(...)"
+            )
+        self.names = tuple(dict.fromkeys(arguments.topic_names(topics)))
         if not self.names:
-            raise ValueError("nothing to subscribe to; unsubscribe() is the way out of a group")
-        for name in self.names:
-            if not isinstance(name, str) or not name:
-                raise ValueError(f"{name!r} is no topic's name")
+            raise ValueError(
+                "topics: nothing to subscribe to; unsubscribe() is the way out of a group"
+            )
 
     def match(self, topics: Mapping[str, bool]) -> bool:
         """Look at all topics (name -> whether it is internal, TP-8); whether `names` changed."""

@@ -28,6 +28,7 @@ from barnabas.client.committed import (
     GroupMetadata,
     OffsetAndMetadata,
     as_offsets,
+    checked_group,
     commit_entries,
     raise_first,
 )
@@ -176,7 +177,7 @@ class Transactions:
         """Commit a group's offsets with this transaction (KIP-447)."""
         self._expect(State.OPEN)
         wanted = as_offsets(offsets)
-        who = GroupMetadata(group) if isinstance(group, str) else group
+        who = checked_group(group)
         if not wanted:
             return
         try:

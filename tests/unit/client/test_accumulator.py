@@ -295,7 +295,7 @@ def test_a_record_that_fails_leaves_no_batch_behind() -> None:
     accumulator = known()
     broken = record()._replace(headers=((7, b""),))  # type: ignore[arg-type]
     with pytest.raises(AttributeError):
-        accumulator.append(T0, broken, 0)
+        accumulator.append(T0, broken, 0, 0)
     assert (accumulator.unfinished, accumulator.used_bytes) == ([], 0)
     assert accumulator.ready(0) == ([], None)
     assert values(take_new(accumulator, "next")) == ["next"]

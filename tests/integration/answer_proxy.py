@@ -17,6 +17,7 @@ import barnabas
 from tests.integration.broker_process import free_port
 
 DELAY_S = 0.05
+_LOOK_S = 0.005
 
 
 class Fate(Enum):
@@ -27,6 +28,7 @@ class Fate(Enum):
     DELAY = "arrives late"
     DOUBLE = "arrives twice"
     CUT = "is lost with the connection"
+    HOLD = "waits until the test lets it go"
 
 
 Rule = Callable[[int], Fate]
@@ -44,6 +46,7 @@ class AnswerProxy:
         self.rule: Rule = let_pass
         self.request_counts: dict[int, int] = {}  # by API key
         self._loop = asyncio.new_event_loop()
+        self.may_go = threading.Event()  # what is held
         self._listening = threading.Event()
         self._thread = threading.Thread(target=self._serve_all, daemon=True)
         self._thread.start()
@@ -105,6 +108,8 @@ class AnswerProxy:
                     break
                 if fate is Fate.DELAY:
                     await asyncio.sleep(DELAY_S)
+                while fate is Fate.HOLD and not self.may_go.is_set():
+                    await asyncio.sleep(_LOOK_S)
                 if fate is not Fate.SWALLOW:
                     writer.write(frame)
                 if fate is Fate.DOUBLE:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from barnabas import __version__
 from barnabas.client.config import ClientConfig
-from barnabas.client.errors import ConnectionLost, NoAnswer
+from barnabas.client.errors import ConnectionLost, CorruptAnswer, NoAnswer
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Connection
@@ -195,13 +195,14 @@ class Channel:
         correlation_id = int.from_bytes(frame[:4], "big")
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
-            self._end(CorruptData(f"{self.node} answered request {correlation_id}: never sent"))
+            self._end(CorruptAnswer(f"{self.node} answered request {correlation_id}: not asked"))
             return
         try:
             # Byte fields of the message are views of the frame, whose memory is ours for as long
             # as they live: a connection never writes to what it has handed over.
             _, message = decode_response(pending.api, _answer_version(pending, frame), frame)
-        except CorruptData as error:
+        except CorruptData as cause:
+            error = CorruptAnswer(f"{self.node}, answering {pending.api.name}: {cause}")
             if not pending.answer.done():
                 pending.answer.set_exception(error)
             self._end(error)

@@ -6,7 +6,7 @@ message names the address or the partition, and what to do where there is someth
 
 from __future__ import annotations
 
-from barnabas.errors import BarnabasError, InvalidTopic, KafkaError, error_for_code
+from barnabas.errors import BarnabasError, CorruptData, InvalidTopic, KafkaError, error_for_code
 from barnabas.types import TopicPartition
 
 
@@ -16,6 +16,10 @@ class Unreachable(BarnabasError):
 
 class ConnectionLost(Unreachable):
     """The connection could not be made, or ended under a request: its outcome is unknown."""
+
+
+class CorruptAnswer(ConnectionLost, CorruptData):
+    """An answer could not be read, which ended the connection: the outcome is unknown."""
 
 
 class NoAnswer(Unreachable):

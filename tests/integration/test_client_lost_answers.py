@@ -38,9 +38,6 @@ class SetClock(SystemClock):
         super().__init__()
         self.ahead_ms = 0
 
-    def now_ms(self) -> int:
-        return super().now_ms() + self.ahead_ms
-
     def monotonic_ms(self) -> int:
         return super().monotonic_ms() + self.ahead_ms
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.client.accumulator import Accumulator
-from barnabas.client.batch import ProducerRecord
+from barnabas.client.batch import CheckedRecord
 from barnabas.client.config import ProducerConfig
 from barnabas.client.delivery import Delivery
 from barnabas.errors import (
@@ -24,7 +24,8 @@ def outcome(*attempts: BarnabasError) -> str:
     """Of a record that was sent and failed with these, and then its transaction is fenced."""
     accumulator = Accumulator(ProducerConfig(transactional_id="t"))
     accumulator.identify(9, 0)
-    batch, index = accumulator.append(NAME, ProducerRecord("t", b"x"), 100, 0, 0)
+    record = CheckedRecord("t", b"x", None, None, None, (), 100)
+    batch, index = accumulator.append(NAME, record, 0, 0)
     writing, history = Writing("w", 1, 1, NAME, -1), History(Still())
     Delivery(batch, index, 0).add_done_callback(lambda done: settled(history, writing, done))
     for error in attempts:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Protocol, cast
 
-from barnabas.errors import CorruptData
+from barnabas.errors import CorruptData, is_out_of_descriptors
 from barnabas.net.memory import MemoryPool
 from barnabas.types import FileSlice, Part
 
@@ -438,7 +438,13 @@ class Connection(asyncio.BufferedProtocol):
             return False
         assert self._transport is not None
         info = self._transport.get_extra_info
-        return info("sslcontext") is None and info("socket") is not None
+        if info("sslcontext") is not None or info("socket") is None:
+            return False
+        try:
+            self._socket()
+        except OSError as error:
+            return not is_out_of_descriptors(error)  # else whoever uses it learns what is wrong
+        return True
 
     def _socket(self) -> socket.socket:
         """A duplicate of the transport's socket: uvloop refuses `add_writer` on its own."""

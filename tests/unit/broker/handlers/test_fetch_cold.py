@@ -103,6 +103,23 @@ def test_cold_bytes_are_read_by_a_thread_first(client: RawClient, cold: ColdFile
     assert len(cold.warmed) == 1, "warm bytes are sent at once"
 
 
+def test_st_10_without_a_descriptor_bytes_take_the_long_way(
+    client: RawClient, cold: ColdFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sending files past the transport needs a descriptor more for each connection."""
+    asked: list[int] = []
+
+    def refuse(descriptor: int) -> int:
+        asked.append(descriptor)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "dup", refuse)
+    assert values(only(client.call(FETCH, 11, request("t")))) == [b"from the disk"]
+    assert asked
+    monkeypatch.undo()
+    assert values(only(client.call(FETCH, 11, request("t")))) == [b"from the disk"]
+
+
 def test_pr_4_consumers_that_wait_for_the_disk_hold_up_no_flush(
     node: Broker, client: RawClient, cold: ColdFile
 ) -> None:

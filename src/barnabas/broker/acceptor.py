@@ -38,7 +38,7 @@ class Acceptor:
         self._timer: asyncio.TimerHandle | None = None
         self._adopting: dict[asyncio.Task[None], None] = {}  # cancelled in their order
         self._is_closed = False
-        self._has_failed = False  # and the log has been told
+        self._has_failed = False  # and that has been logged
         connections.when_freed(self._freed)
 
     def start(self) -> None:

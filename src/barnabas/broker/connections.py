@@ -39,7 +39,7 @@ class Connections:
         self._descriptors = descriptors
         self._count_at_ms = 0
         self._free = 0  # how many may be accepted before the descriptors are counted again
-        self._is_short = False  # and the log has been told
+        self._is_short = False  # and that has been logged
         self._by_listener: Counter[str] = Counter()
         self._by_host: Counter[str] = Counter()
         self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them

@@ -11,7 +11,6 @@ from collections.abc import Container, Mapping
 
 from barnabas.config import BrokerConfig, inert_warning, key_of
 from barnabas.config.dynamic_keys import refusal
-from barnabas.config.security_claims import broken_promise
 from barnabas.errors import BarnabasError, ConfigError, InvalidConfig, InvalidRequest
 
 _log = logging.getLogger(__name__)
@@ -32,9 +31,12 @@ def check_change(name: str, text: str, is_for_all: bool) -> None:
         raise InvalidRequest(reason)
     if key.type == "password":
         raise InvalidConfig(f"{name} is a secret, which is not kept among dynamic configs")
-    broken = broken_promise(name, text)
-    if broken is not None:
-        raise InvalidConfig(broken)
+    if key.inert:
+        from barnabas.config.security_claims import broken_promise  # few changes are of such a key
+
+        broken = broken_promise(name, text)
+        if broken is not None:
+            raise InvalidConfig(broken)
 
 
 def unusable(stored: Mapping[str, str], is_for_all: bool) -> dict[str, str]:

@@ -20,7 +20,7 @@ from struct import Struct, error
 from typing import TYPE_CHECKING
 
 from barnabas.broker.channel import Separate, Staged
-from barnabas.broker.handlers.produce import ACKS_ALL, append, failed, in_doubt, settled
+from barnabas.broker.handlers.produce import ACKS_ALL, admitted, append, failed, settled
 from barnabas.errors import CorruptData, KafkaError
 from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.frame import decode_response, encode_request, encode_response
@@ -33,6 +33,8 @@ from barnabas.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from barnabas.protocol.wire import rest_of_uvarint
+from barnabas.records.batch import CODEC_MASK
+from barnabas.storage.admission import ATTRIBUTES_LOW_AT, Doubt
 from barnabas.types import FileSlice
 
 if TYPE_CHECKING:
@@ -117,19 +119,19 @@ class RepeatedProduce:
 
     __slots__ = (
         "_behind_name",
-        "_clock",
         "_context",
         "_heads",
         "_is_flexible",
         "_name_at",
         "_preparing",
         "_start",
+        "_walks_all",
     )
 
     def __init__(self, context: Context) -> None:
         version = context.version
         self._context = context
-        self._clock = context.node.clock
+        self._walks_all = context.node.preparer.walks_all
         self._start = PRODUCE.key << 16 | version
         self._is_flexible = version >= PRODUCE.flexible_from
         client_id_bytes = len((context.client_id or "").encode())
@@ -176,7 +178,7 @@ class RepeatedProduce:
     def append(self, channel: Channel, frame: memoryview) -> bool:
         """Stage one, if the frame repeats a known one; else False, and nothing was done."""
         name_at = self._name_at
-        if len(frame) <= name_at:
+        if len(frame) <= name_at or self._walks_all:
             return False
         start, correlation_id = _START.unpack_from(frame)
         if start != self._start:
@@ -202,12 +204,15 @@ class RepeatedProduce:
                 end = position + size
                 if end != len(frame):
                     return False
+            has_codec = frame[position + ATTRIBUTES_LOW_AT] & CODEC_MASK
         except (error, IndexError, CorruptData):
             return False
-        batch = frame[position:end]
-        if in_doubt(self._context, head.topic, batch, self._clock.wall_ms()):
+        if has_codec and head.topic not in self._context.verified_topics:
             return False
-        self._append(channel, head, correlation_id, index, batch)
+        try:
+            self._append(channel, head, correlation_id, index, frame[position:end])
+        except Doubt:
+            return False
         return True
 
     def _append(
@@ -215,7 +220,8 @@ class RepeatedProduce:
     ) -> None:
         context = self._context
         try:
-            replica, result = append(context, head.acks, (head.topic, index), batch)
+            replica = admitted(context, head.acks, (head.topic, index), batch)
+            result = append(context, replica, batch, is_unseen=True)
         except KafkaError as refusal:
             topic = TopicProduceResponse(
                 name=head.topic, partition_responses=[failed(index, refusal)]

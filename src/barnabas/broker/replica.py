@@ -102,13 +102,14 @@ class Replica:
 
     # --- append ----------------------------------------------------------------------------------
 
-    def append(self, records: memoryview, wall_ms: int) -> AppendResult:
-        """Stage a producer's batch as the leader; raises a KafkaError row, or OSError.
+    def append(self, records: memoryview, wall_ms: int, is_unseen: bool = False) -> AppendResult:
+        """Stage a producer's batch as the leader; raises a KafkaError row, OSError, or Doubt if it
+        `is_unseen` and its header may lie.
 
         It counts, and `records` may be forgotten, after `written`.
         """
         self._will_write()
-        result = self.log.append(records, self.partition.leader_epoch, wall_ms)
+        result = self.log.append(records, self.partition.leader_epoch, wall_ms, is_unseen)
         if not result.is_duplicate:
             self._unseen_bytes += result.size_bytes
         return result

@@ -40,7 +40,7 @@ from barnabas.storage.replay import replay
 from barnabas.storage.retention import Bounds, count_removable
 from barnabas.storage.rolling import is_full_or_old
 from barnabas.storage.search import Found
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
 from barnabas.storage.snapshot import (
     load_newest_snapshot,
@@ -51,8 +51,6 @@ from barnabas.storage.snapshot import (
 from barnabas.storage.swap import Swaps
 from barnabas.storage.transactions import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
-
-NO_TIMESTAMP = -1
 
 
 class Log:
@@ -154,16 +152,18 @@ class Log:
         """On becoming leader, before any append: the epoch begins at the log end."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
-    def append(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
+    def append(
+        self, records: memoryview, leader_epoch: int, wall_ms: int, is_unseen: bool = False
+    ) -> AppendResult:
         """Append a producer's batch as the leader; patches offset, epoch and time into `records`.
 
         It is staged: `records` has to stay as it is until `write_staged`. Raises the KafkaError
         that the producer is to be told, and the log is as it was; or OSError, and it has failed. A
-        repetition of one of its last five batches is answered with where that one is.
+        repetition of one of its last five batches is answered with where that one is. See `admit`.
         """
         if self.is_failed:
             self._refuse()
-        header = admit(records, self.limits)
+        header = admit(records, self.limits, wall_ms if is_unseen else None)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
         before = self.producers.check(header)

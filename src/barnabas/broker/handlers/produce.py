@@ -195,9 +195,10 @@ class _Produced(Staged):
             if self._refused is not None and (topic, index) in self._refused:
                 _check(context, acks, topic)
                 raise self._refused[topic, index]
-            replica, result = append(
-                context, acks, (topic, index), data.records, self._request.transactional_id
-            )
+            place, transactional_id = (topic, index), self._request.transactional_id
+            replica = admitted(context, acks, place, data.records, transactional_id)
+            assert isinstance(data.records, memoryview)
+            result = append(context, replica, data.records)
         except KafkaError as error:
             return failed(index, error)
         answer = PartitionProduceResponse(
@@ -231,17 +232,15 @@ def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bo
     )
 
 
-def append(
+def admitted(
     context: Context,
     acks: int,
     place: tuple[str, int],
     records: Records | None,
     transactional_id: str | None = None,
-) -> tuple[Replica, AppendResult]:
-    """Stage one of one partition (topic and number): where its batch came to stand.
-
-    Raises the row to answer.
-    """
+) -> Replica:
+    """To which replica a batch for that partition (topic and number) may be appended, for all that
+    is asked before a look into it. Raises the row to answer."""
     _check(context, acks, place[0])
     node = context.node
     replica = node.replicas.leader_of(place)
@@ -255,8 +254,19 @@ def append(
         from barnabas.broker.verification import check_produced  # few brokers need it
 
         check_produced(context, replica, transactional_id, records)
+    return replica
+
+
+def append(
+    context: Context, replica: Replica, records: memoryview, *, is_unseen: bool = False
+) -> AppendResult:
+    """Stage one of one partition: where its batch came to stand.
+
+    Raises the row to answer, or Doubt if it `is_unseen`, and has to be walked first.
+    """
+    node = context.node
     try:
-        return replica, replica.append(records, node.clock.wall_ms())
+        return replica.append(records, node.clock.wall_ms(), is_unseen)
     except OSError as error:
         node.replicas.fail_directory(replica, error)
         raise KafkaStorageError(str(error)) from error

@@ -218,8 +218,8 @@ class Housekeeping:
             wall_ms = self._clock.trusted_wall_ms()
             if wall_ms is None:
                 return
-            replica.log.expire_producers(wall_ms - expiration_ms)
-            await asyncio.sleep(0)
+            for _ in replica.log.expire_producers(wall_ms - expiration_ms):
+                await asyncio.sleep(0)
 
     async def _close_idle(self) -> None:
         idle_ms = self._config.int("connections.max.idle.ms")

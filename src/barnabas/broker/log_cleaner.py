@@ -321,9 +321,11 @@ def _limits(config: BrokerConfig) -> Limits:
 
 async def _last_records(log: Log, end_offset: int) -> dict[int, LastRecord]:
     """Of all producers, some at a time: a log may know a hundred thousand."""
-    producers = list(log.producers)
+    producers = log.producers
+    ids = producers.ids()
     found: dict[int, LastRecord] = {}
-    for first in range(0, len(producers), _PRODUCERS_PER_STEP):
-        found |= last_records(producers[first : first + _PRODUCERS_PER_STEP], end_offset)
+    for first in range(0, len(ids), _PRODUCERS_PER_STEP):
+        some = ((each, producers.get(each)) for each in ids[first : first + _PRODUCERS_PER_STEP])
+        found.update(last_records(some, end_offset))
         await asyncio.sleep(0)
     return found

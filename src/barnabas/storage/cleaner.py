@@ -173,11 +173,13 @@ def _aborted_behind(log: Log, end_offset: int) -> Iterator[Aborted]:
 
 
 def last_records(
-    producers: Iterable[tuple[int, Producer]], end_offset: int
+    producers: Iterable[tuple[int, Producer | None]], end_offset: int
 ) -> dict[int, LastRecord]:
-    """What has to stay of these producers below the offset."""
+    """What has to stay of these producers below the offset; None: it is forgotten by now."""
     found = {}
     for producer_id, producer in producers:
+        if producer is None:
+            continue
         last_offset = producer.batches[-1].last_offset if producer.batches else NO_OFFSET
         if last_offset < end_offset:
             found[producer_id] = LastRecord(producer.epoch, last_offset)

@@ -27,6 +27,7 @@ from barnabas.records.control import ABORT, Marker
 from barnabas.storage.admission import Limits, admit
 from barnabas.storage.contents import Contents
 from barnabas.storage.copies import Copy, check_copies
+from barnabas.storage.deferred_snapshots import DeferredSnapshots
 from barnabas.storage.discards import Discards
 from barnabas.storage.durability import Durability, Unsynced
 from barnabas.storage.failures import LogAbandoned
@@ -42,12 +43,7 @@ from barnabas.storage.rolling import is_full_or_old
 from barnabas.storage.search import Found
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
-from barnabas.storage.snapshot import (
-    load_newest_snapshot,
-    snapshot_offsets,
-    snapshot_path,
-    write_snapshot,
-)
+from barnabas.storage.snapshot import load_newest_snapshot, snapshot_offsets, snapshot_path
 from barnabas.storage.swap import Swaps
 from barnabas.storage.transactions import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
@@ -66,6 +62,7 @@ class Log:
         "_rested_at",
         "_segments",
         "_snapshot_offset",
+        "_snapshots",
         "directory",
         "epochs",
         "first_dirty_offset",
@@ -108,6 +105,7 @@ class Log:
         self.is_cold = self._segments.is_cold
         self._durability = Durability(files, directory, self.epochs, contents.durable)
         self._snapshot_offset = contents.snapshot_offset
+        self._snapshots = DeferredSnapshots(files, directory, self._durability)
         self._discards: Discards | None = None  # made with the first one
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self.first_dirty_offset = -1
@@ -336,16 +334,16 @@ class Log:
                 self.gaps.reach(base_offset)
             assert active.base_offset < base_offset, "the new segment would have the same name"
             active.write_out()
-            self._take_snapshot()
+            self._take_snapshot(may_wait=True)
             segment = self._segments.begin(base_offset)
             self._durability.segment_begun()
         return segment
 
-    def _take_snapshot(self) -> None:
-        if self._snapshot_offset < self.log_end_offset:
-            write_snapshot(self._files, self.directory, self.log_end_offset, self.producers)
+    def _take_snapshot(self, *, may_wait: bool = False) -> None:
+        is_due = self._snapshots.is_due and not may_wait
+        if is_due or self._snapshot_offset < self.log_end_offset:
+            self._snapshots.take(self.log_end_offset, self.producers, may_wait=may_wait)
             self._snapshot_offset = self.log_end_offset
-            self._durability.snapshot_written(self.log_end_offset)
 
     # --- read ------------------------------------------------------------------------------------
 
@@ -401,9 +399,9 @@ class Log:
         self.write_staged()
         return self._segments.aborted_transactions(fetch_offset, end_offset)
 
-    def expire_producers(self, before_ms: int) -> None:
-        """Forget producers whose last record is older (`producer.id.expiration.ms`)."""
-        self.producers.expire(before_ms)
+    def expire_producers(self, before_ms: int) -> Iterator[None]:
+        """Forget producers whose last record is older (`producer.id.expiration.ms`), in steps."""
+        return self.producers.expiring(before_ms)
 
     # --- shorten ---------------------------------------------------------------------------------
 
@@ -472,6 +470,7 @@ class Log:
     def _cut(self, offset: int, *, is_all: bool = False) -> None:
         segments = self._segments
         self.truncations += 1
+        self._snapshots.void()
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.swaps.undo()
         for each in snapshot_offsets(self._files.list(self.directory)):
@@ -539,12 +538,14 @@ class Log:
         return partial(self._sync, self._unsynced(is_growing=True))
 
     def take_unflushed(self) -> list[Callable[[], None]]:
-        """Calls that make the rolled segments durable; they do nothing else and suit a thread."""
+        """Calls that make the rolled segments durable, in this order; they suit a thread."""
+        calls = self._snapshots.writing()
         end_offset = self._segments.active.base_offset
-        if not self._durability.has_rolled(end_offset):
-            return []
-        rolled = self._segments[:-1]
-        return [partial(self._sync, self._durability.take(rolled, end_offset, end_offset))]
+        if self._durability.has_rolled(end_offset):
+            rolled = self._segments[:-1]
+            unsynced = self._durability.take(rolled, end_offset, end_offset)
+            calls.append(partial(self._sync, unsynced))
+        return calls
 
     def _unsynced(self, *, is_growing: bool = False) -> Unsynced:
         segments = self._segments

@@ -6,11 +6,18 @@ the last five; it is answered with the offset that the first attempt got.
 
 Invariant: this state is a function of the batches below the log end. It changes in `apply` alone,
 for a batch that was just written and for one replayed at start alike; `check` only looks.
+
+There may be half a million of them, nearly all idle: each is kept as bytes, which also makes a list
+of them all a copy that does not change. They begin with the producer's row in a snapshot.
+
+    row, 46 bytes, see `snapshot` | batches, newest first, 24 bytes each: last sequence int32
+    | last offset int64 | offset delta int32 | timestamp int64
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from struct import Struct
 from typing import NamedTuple
 
 from barnabas.errors import (
@@ -24,9 +31,25 @@ from barnabas.records.control import Marker
 from barnabas.storage.transactions import Ended, OpenTransactions
 
 _KEPT_BATCHES = 5
+_EXPIRED_AT_ONCE = 2000
 _SEQUENCES = 2**31  # after 2^31-1 comes 0
 
 NO_OFFSET = NO_COORDINATOR_EPOCH = -1
+
+ROW = Struct(">qhiqiqiq")
+"""Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first
+offset of the transaction."""
+_BATCH = Struct(">iqiq")
+_KEPT_BYTES = ROW.size + _KEPT_BATCHES * _BATCH.size
+_OLD_BYTES = _KEPT_BYTES - _BATCH.size
+# What one call reads or writes of a state, for every batch asks: epoch, last sequence and first
+# offset of the transaction; epoch, coordinator epoch and that offset; timestamp and that offset;
+# and the row with the newest batch.
+_TO_CHECK = Struct(">8xhi24xq").unpack_from
+_TO_KEEP = Struct(">8xh24xiq").unpack_from
+_AGE = Struct(">26xq4xq")
+_STATE = Struct(">qhiqiqiqiqiq").pack
+_NO_BATCH = (NO_SEQUENCE, NO_OFFSET, 0)
 
 
 class Appended(NamedTuple):
@@ -48,7 +71,7 @@ class Appended(NamedTuple):
 
 
 class Producer:
-    """What one producer id has written to this partition."""
+    """What one producer id has written to this partition, as it was when it was asked for."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "timestamp", "transaction_offset")
 
@@ -68,32 +91,87 @@ class Producer:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
+def _encode(producer_id: int, producer: Producer) -> bytes:
+    batches = producer.batches[::-1]
+    last = batches[0][:3] if batches else _NO_BATCH
+    row = ROW.pack(
+        producer_id,
+        producer.epoch,
+        *last,
+        producer.timestamp,
+        producer.coordinator_epoch,
+        producer.transaction_offset,
+    )
+    return row + b"".join(_BATCH.pack(*each) for each in batches)
+
+
+def _decode(state: bytes) -> Producer:
+    _, epoch, _, _, _, timestamp, coordinator_epoch, began = ROW.unpack_from(state)
+    producer = Producer(epoch)
+    producer.batches = tuple(_batches(state))[::-1]
+    producer.timestamp = timestamp
+    producer.coordinator_epoch = coordinator_epoch
+    producer.transaction_offset = began
+    return producer
+
+
+def _batches(state: bytes) -> Iterator[Appended]:
+    """The newest first."""
+    return map(Appended._make, _BATCH.iter_unpack(memoryview(state)[ROW.size :]))
+
+
 class Producers:
     """All producers of one partition, by id."""
 
-    __slots__ = ("_producers", "_transactions")
+    __slots__ = ("_states", "_transactions")
 
     def __init__(self) -> None:
-        self._producers: dict[int, Producer] = {}
+        self._states: dict[int, bytes] = {}
         self._transactions: OpenTransactions | None = None  # made with the first one
 
     def __len__(self) -> int:
-        return len(self._producers)
+        return len(self._states)
 
     def __iter__(self) -> Iterator[tuple[int, Producer]]:
-        return iter(self._producers.items())
+        for producer_id in self.ids():
+            producer = self.get(producer_id)
+            if producer is not None:
+                yield producer_id, producer
+
+    def ids(self) -> list[int]:
+        return list(self._states)
 
     def get(self, producer_id: int) -> Producer | None:
-        return self._producers.get(producer_id)
+        state = self._states.get(producer_id)
+        return None if state is None else _decode(state)
+
+    def states(self) -> list[bytes]:
+        """All as they are now; each begins with its row in a snapshot."""
+        return list(self._states.values())
 
     def take_over(self, producers: dict[int, Producer]) -> None:
-        """Begin with these, of a snapshot."""
-        self._producers = producers
-        began = [
-            (producer.transaction_offset, producer_id)
-            for producer_id, producer in producers.items()
-            if producer.transaction_offset != NO_OFFSET
-        ]
+        """Begin with these."""
+        self._states = {each: _encode(each, producer) for each, producer in producers.items()}
+        self._begin_all()
+
+    def take_over_rows(self, rows: Iterable[bytes]) -> None:
+        """Begin with these of a snapshot. What stands in the row of a producer is its last batch;
+        none if that has no offset."""
+        states = {}
+        for row in rows:
+            producer_id, _, sequence, offset, delta, timestamp, _, _ = ROW.unpack(row)
+            if offset != NO_OFFSET:
+                row += _BATCH.pack(sequence, offset, delta, timestamp)
+            states[producer_id] = row
+        self._states = states
+        self._begin_all()
+
+    def _begin_all(self) -> None:
+        began = []
+        for producer_id, state in self._states.items():
+            _, first_offset = _AGE.unpack_from(state)
+            if first_offset != NO_OFFSET:
+                began.append((first_offset, producer_id))
         for first_offset, producer_id in sorted(began):
             self._begin(producer_id, first_offset)
 
@@ -117,42 +195,44 @@ class Producers:
         producer that is not known may begin anywhere: retention may have removed what it wrote
         (KIP-360).
         """
-        producer = self._producers.get(header.producer_id)
-        if producer is None:
+        state = self._states.get(header.producer_id)
+        if state is None:
             return None
+        epoch, last_sequence, began = _TO_CHECK(state)
         sequence = header.base_sequence
-        if header.producer_epoch == producer.epoch:
-            last = (sequence + header.last_offset_delta) % _SEQUENCES
-            for batch in reversed(producer.batches):
-                if batch.last_sequence == last and batch.base_sequence == sequence:
-                    return batch
-            expected = (producer.last_sequence + 1) % _SEQUENCES
-        elif header.producer_epoch < producer.epoch:
-            raise _fenced(header.producer_id, header.producer_epoch, producer.epoch)
+        if header.producer_epoch == epoch:
+            expected = (last_sequence + 1) % _SEQUENCES
+            if sequence != expected or last_sequence == NO_SEQUENCE:
+                last = (sequence + header.last_offset_delta) % _SEQUENCES
+                for batch in _batches(state):
+                    if batch.last_sequence == last and batch.base_sequence == sequence:
+                        return batch
+        elif header.producer_epoch < epoch:
+            raise _fenced(header.producer_id, header.producer_epoch, epoch)
         else:
             expected = 0
-        if sequence != expected and producer.epoch != NO_PRODUCER_EPOCH:
+        if sequence != expected and epoch != NO_PRODUCER_EPOCH:
             raise OutOfOrderSequenceNumber(
                 f"producer {header.producer_id} sent sequence {sequence} in epoch "
                 f"{header.producer_epoch}, not {expected}"
             )
-        if producer.transaction_offset != NO_OFFSET and not header.is_transactional:
+        if began != NO_OFFSET and not header.is_transactional:
             raise InvalidTxnState(
                 f"producer {header.producer_id} has had a transaction open since offset "
-                f"{producer.transaction_offset}; a batch outside of it is refused"
+                f"{began}; a batch outside of it is refused"
             )
         return None
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
         """Whether a batch without a sequence may be appended for a producer; as `check`."""
-        producer = self._producers.get(producer_id)
+        producer = self.get(producer_id)
         if producer is not None and producer_epoch < producer.epoch:
             raise _fenced(producer_id, producer_epoch, producer.epoch)
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
         """Whether a coordinator's marker may be appended; InvalidProducerEpoch, or
         TransactionCoordinatorFenced if a later coordinator has written one already."""
-        producer = self._producers.get(producer_id)
+        producer = self.get(producer_id)
         if producer is None:
             return
         if producer_epoch < producer.epoch:
@@ -165,46 +245,78 @@ class Producers:
 
     def apply(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
         """A producer's data batch is in the log; the leader gave it this offset and time."""
-        producer = self._producers.get(header.producer_id)
-        if producer is None:
-            producer = self._producers[header.producer_id] = Producer(header.producer_epoch)
-        elif producer.epoch != header.producer_epoch:
-            producer.epoch = header.producer_epoch
-            producer.batches = ()
+        producer_id = header.producer_id
+        producer_epoch = header.producer_epoch
+        state = self._states.get(producer_id)
+        older = b""
+        coordinator_epoch, began = NO_COORDINATOR_EPOCH, NO_OFFSET
+        if state is not None:
+            epoch, coordinator_epoch, began = _TO_KEEP(state)
+            if epoch == producer_epoch:
+                older = state[ROW.size : _OLD_BYTES]
         delta = header.last_offset_delta
         sequence = header.base_sequence
         if sequence != NO_SEQUENCE:  # a coordinator's batch may have none
             sequence = (sequence + delta) % _SEQUENCES
-        appended = Appended(sequence, base_offset + delta, delta, timestamp)
-        producer.batches = (*producer.batches[1 - _KEPT_BATCHES :], appended)
-        producer.timestamp = timestamp
-        if header.attributes & TRANSACTIONAL and producer.transaction_offset == NO_OFFSET:
-            producer.transaction_offset = base_offset
-            self._begin(header.producer_id, base_offset)
+        if header.attributes & TRANSACTIONAL and began == NO_OFFSET:
+            began = base_offset
+            self._begin(producer_id, base_offset)
+        offset = base_offset + delta
+        self._states[producer_id] = (
+            _STATE(
+                producer_id,
+                producer_epoch,
+                sequence,
+                offset,
+                delta,
+                timestamp,
+                coordinator_epoch,
+                began,
+                sequence,
+                offset,
+                delta,
+                timestamp,
+            )
+            + older
+        )
 
     def apply_marker(self, producer_id: int, producer_epoch: int, marker: Marker) -> Ended | None:
         """A transaction marker is in the log; returns what it ended.
 
         A bumped epoch in it starts sequences anew.
         """
-        producer = self._producers.get(producer_id)
+        producer = self.get(producer_id)
         if producer is None:
-            producer = self._producers[producer_id] = Producer(producer_epoch)
+            producer = Producer(producer_epoch)
         elif producer.epoch != producer_epoch:
             producer.epoch = producer_epoch
             producer.batches = ()
         producer.timestamp = marker.timestamp_ms
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.transaction_offset = NO_OFFSET
+        self._states[producer_id] = _encode(producer_id, producer)
         if self._transactions is None:
             return None
         return self._transactions.end(producer_id, marker.offset)
 
     def expire(self, before_ms: int) -> None:
         """Forget producers whose last record is older, unless their transaction is open."""
-        for producer_id, producer in list(self._producers.items()):
-            if producer.timestamp <= before_ms and producer.transaction_offset == NO_OFFSET:
-                del self._producers[producer_id]
+        for _ in self.expiring(before_ms):
+            pass
+
+    def expiring(self, before_ms: int) -> Iterator[None]:
+        """The same in steps of a millisecond; between two of them producers may write."""
+        states = self._states
+        ids = list(states)
+        while ids:
+            for producer_id in ids[-_EXPIRED_AT_ONCE:]:
+                state = states.get(producer_id)
+                if state is not None:
+                    timestamp, began = _AGE.unpack_from(state)
+                    if timestamp <= before_ms and began == NO_OFFSET:
+                        del states[producer_id]
+            del ids[-_EXPIRED_AT_ONCE:]  # to give all back at the end would take long
+            yield
 
 
 def _fenced(producer_id: int, producer_epoch: int, current: int) -> InvalidProducerEpoch:

@@ -19,7 +19,7 @@ from struct import Struct, error, iter_unpack
 from barnabas.errors import CorruptData
 from barnabas.records.crc32c import crc32c
 from barnabas.storage.files import Entry, Files
-from barnabas.storage.producers import NO_OFFSET, Appended, Producer, Producers
+from barnabas.storage.producers import ROW, Producers
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,6 @@ SUFFIX = ".snapshot"
 
 _HEADER = Struct(">hI")
 _COUNT = Struct(">i")
-_PRODUCER = Struct(">qhiqiqiq")
 _VERSION = 1
 
 
@@ -36,22 +35,13 @@ def snapshot_path(directory: Path, offset: int) -> Path:
 
 
 def encode_snapshot(producers: Producers) -> bytes:
-    rows = [_COUNT.pack(len(producers))]
-    for producer_id, producer in producers:
-        last = producer.batches[-1] if producer.batches else Appended(-1, NO_OFFSET, 0, -1)
-        rows.append(
-            _PRODUCER.pack(
-                producer_id,
-                producer.epoch,
-                last.last_sequence,
-                last.last_offset,
-                last.offset_delta,
-                producer.timestamp,
-                producer.coordinator_epoch,
-                producer.transaction_offset,
-            )
-        )
-    body = b"".join(rows)
+    return encode_states(producers.states())
+
+
+def encode_states(states: Sequence[bytes]) -> bytes:
+    """Of producers as they were when `Producers.states` was asked."""
+    size = ROW.size
+    body = b"".join([_COUNT.pack(len(states)), *[each[:size] for each in states]])
     return _HEADER.pack(_VERSION, crc32c(body)) + body
 
 
@@ -65,20 +55,10 @@ def decode_snapshot(data: bytes) -> Producers:
         raise CorruptData("a producer snapshot is cut") from cause
     if version != _VERSION:
         raise CorruptData(f"a producer snapshot has the unknown version {version}")
-    if crc != crc32c(body) or len(body) != _COUNT.size + count * _PRODUCER.size:
+    if crc != crc32c(body) or len(body) != _COUNT.size + count * ROW.size:
         raise CorruptData("a producer snapshot fails its checksum")
-    found: dict[int, Producer] = {}
-    for row in iter_unpack(_PRODUCER.format, body[_COUNT.size :]):
-        producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, began = row
-        producer = Producer(epoch)
-        if offset != NO_OFFSET:
-            producer.batches = (Appended(sequence, offset, delta, timestamp),)
-        producer.timestamp = timestamp
-        producer.coordinator_epoch = coordinator_epoch
-        producer.transaction_offset = began
-        found[producer_id] = producer
     producers = Producers()
-    producers.take_over(found)
+    producers.take_over_rows(row for (row,) in iter_unpack(f"{ROW.size}s", body[_COUNT.size :]))
     return producers
 
 

@@ -176,7 +176,7 @@ def test_an_open_transaction_outlives_the_expiry_of_its_producer(tmp_path: Path)
         async with running(tmp_path) as server:
             await talk(server, begin)
             for replica in server.node.replicas:
-                replica.log.expire_producers(server.node.clock.wall_ms())
+                replica.log.producers.expire(server.node.clock.wall_ms())
             await talk(server, lambda client: None)
         async with running(tmp_path) as server:
             await talk(server, end)

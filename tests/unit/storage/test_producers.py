@@ -113,6 +113,8 @@ def test_a_marker_keeps_sequences_and_a_bumped_epoch_resets_them() -> None:
     assert (producer.last_sequence, producer.timestamp, producer.coordinator_epoch) == (2, 99, 7)
     assert partition.send(3) == 3
     partition.producers.apply_marker(4000, 1, Marker(4, 100, ABORT, 7))
+    producer = partition.producers.get(4000)
+    assert producer is not None
     assert producer.last_sequence == -1
     assert partition.send(0, epoch=1) == 4
 
@@ -126,6 +128,8 @@ def test_a_transaction_is_open_until_its_marker() -> None:
     producers.expire(before_ms=10**15)
     assert len(producers) == 1
     producers.apply_marker(4000, 0, Marker(42, 6, ABORT, 0))
+    producer = producers.get(4000)
+    assert producer is not None
     assert producer.transaction_offset == -1
 
 

@@ -60,7 +60,7 @@ class Outbox:
         """Accept a record; BufferFull if there is no room for it within `max.block.ms`."""
         record = delivery.record
         with self._changed:
-            if self._is_crowded(record):
+            if (self._waiting_bytes > _MOST_BYTES or self._lines) and self._is_crowded(record):
                 self._wait_for_room(record)
             if self._is_closed:
                 raise ClientClosed("the client is closed")
@@ -73,7 +73,7 @@ class Outbox:
     def _is_crowded(self, record: CheckedRecord) -> bool:
         if self._waiting_bytes > _MOST_BYTES:
             return True
-        if not self._lines or self._producer.knows_topic(record.topic):
+        if self._producer.knows_topic(record.topic):
             return False
         line = self._lines.get(record.topic)
         if line is None:

@@ -182,17 +182,7 @@ class Producer:
         """As `send`."""
         try:
             checked = self.checked(record)
-        except BarnabasError as error:
-            self.refused(error)
-            raise
-        return await self.send_checked(checked)
-
-    async def send_checked(self, record: CheckedRecord) -> Delivery:
-        """As `send`, of what `checked` has returned."""
-        try:
-            delivery = self.accept_checked(record)
-            if delivery is None:
-                delivery = await self._accept_later(record)
+            delivery = self._accept(checked) or await self._accept_later(checked)
         except BarnabasError as error:
             self.refused(error)
             raise
@@ -200,6 +190,18 @@ class Producer:
             # A new batch, so the last one may leave: a caller that never waits would otherwise
             # keep the sender from running until the buffer is full.
             await asyncio.sleep(0)
+        return delivery
+
+    async def send_checked(self, record: CheckedRecord) -> Delivery:
+        """As `send`, of what `checked` has returned before."""
+        try:
+            self._check_open()
+            delivery = self._accept(record) or await self._accept_later(record)
+        except BarnabasError as error:
+            self.refused(error)
+            raise
+        if delivery.index == 0:
+            await asyncio.sleep(0)  # as in `send_record`
         return delivery
 
     async def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
@@ -212,11 +214,9 @@ class Producer:
 
         Raises as `send` does.
         """
-        return self.accept_checked(self.checked(record))
+        return self._accept(self.checked(record))
 
-    def accept_checked(self, record: CheckedRecord) -> Delivery | None:
-        """As `accept`, of what `checked` has returned."""
-        self._check_open()
+    def _accept(self, record: CheckedRecord) -> Delivery | None:
         topic = self._cluster.metadata.view.topics.get(record.topic)
         if topic is None or self._line.locked():
             return None
@@ -249,8 +249,7 @@ class Producer:
 
     def _check_open(self) -> None:
         """Raise unless a record may be sent now."""
-        if self.tasks.error is not None:
-            self.tasks.check()
+        self.tasks.check()
         if not self._running or not self._sender.is_running:
             raise ClientClosed("the producer is not running: call start() first, not after close")
         if self._transactions is not None:

@@ -140,7 +140,7 @@ class SyncConsumer(BlockingClient[Consumer]):
 
     @_alone
     def assign(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        names = list(topic_partitions)
+        names = arguments.topic_partitions(topic_partitions)
         self._thread.call(lambda: self._client.assign(names))
 
     @_alone

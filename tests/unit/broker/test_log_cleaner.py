@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import LogConfig
+from barnabas.records.control import ABORT, Marker, build_marker
+from barnabas.records.record import BatchBuilder
 from barnabas.storage.files import OsFiles
 from barnabas.storage.gaps import FILE_NAME
+from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from tests.unit.broker import test_cleaning
@@ -18,6 +21,8 @@ from tests.unit.broker.test_cleaning import Cleaned
 from tests.unit.storage.disk import read
 
 cleaned = test_cleaning.cleaned
+
+NOW_MS = 1_700_000_000_000
 
 
 @pytest.mark.parametrize("inline", [True, False])
@@ -52,3 +57,48 @@ def test_a_log_that_was_cut_meanwhile_gets_no_gaps(cleaned: Cleaned) -> None:
     assert log.gaps.end == 0
     assert cleaned.run(cleaner._allow_gaps(log, 20, lambda: True)) is True
     assert (log.gaps.end, (log.directory / FILE_NAME).read_text()) == (20, "20")
+
+
+# --- open transactions ---------------------------------------------------------------------------
+
+
+async def begin_transaction(log: Log, key: bytes) -> None:
+    builder = BatchBuilder(0, 8, 0, 0, is_transactional=True)
+    builder.append(NOW_MS, key, b"not committed")
+    log.append(memoryview(bytearray(builder.build())), 0, NOW_MS)
+    log.write_staged()
+
+
+async def abort_transaction(log: Log) -> None:
+    marker = build_marker(Marker(0, NOW_MS, ABORT, 0), 8, 0)
+    log.append_control(memoryview(bytearray(marker)), 0, NOW_MS)
+    log.write_staged()
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_st_7_what_an_open_transaction_wrote_makes_nothing_obsolete(
+    cleaned: Cleaned, inline: bool
+) -> None:
+    """The high watermark is far above the last stable offset: it may still be aborted, and what it
+    would have replaced must be there then."""
+    cleaned.create("t")
+    cleaned.produce("t", ("k", "committed"))
+    log = cleaned.log("t")
+    cleaned.run(begin_transaction(log, b"k"))
+    cleaned.fill("t")
+    replica = cleaned.server.node.replicas.leader_of(TopicPartition("t", 0))
+    assert replica.partition.high_watermark == log.log_end_offset == 42
+    assert len(log.segments) > 3
+    assert replica.last_stable_offset == 1
+    cleaner = cleaned.cleaner(inline=inline)
+    while cleaned.run(cleaner.clean_once()):
+        pass
+    assert log.first_dirty_offset <= 1, "nothing from the last stable offset on is cleaned"
+    cleaned.run(abort_transaction(log))
+    cleaned.fill("t")
+    while cleaned.run(cleaner.clean_once()):
+        pass
+    cleaned.run(cleaner.end())
+    assert log.first_dirty_offset > 42
+    values = [record.value for record in cleaned.read("t") if record.key == b"k"]
+    assert values == [b"committed"]

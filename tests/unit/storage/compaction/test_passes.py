@@ -156,6 +156,17 @@ def test_an_aborted_transaction_across_segments_stays_indexed(tmp_path: Path) ->
     assert [each.record_count for each in headers(log) if not each.is_control][-1:] == [1]
 
 
+def test_data_that_is_aborted_behind_the_pass_makes_nothing_obsolete(tmp_path: Path) -> None:
+    """Its marker is in the active segment, whose index says so already."""
+    log = open_at(tmp_path, CONFIG)
+    write(log, (b"a", b"committed"))
+    append(log, keyed((b"a", VALUE), producer=(7, 0, 0), is_transactional=True))
+    roll(log)
+    end(log, ABORT, 7)
+    clean(log)
+    assert [each.value for each in records(log) if each.key == b"a"] == [b"committed"]
+
+
 # --- what is too large ---------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@
 `off` is how far a figure is from its goal: 1 just reached it, 2 is twice off. What is compared with
 a bare server, or with another way to do it, has that in `other` and the ratio behind it. Each part
 can be run alone and has more to say: `python -m benchmarks.pipelined`, `.workloads`, `.startup`,
-`.recovery`, `.disk`, `.groups`, `.transactions`, `.levels`, `.compaction`; `python -m
+`.recovery`, `.disk`, `.groups`, `.transactions`, `.levels`, `.compaction`, `.producers`; `python -m
 benchmarks.kafka` puts a real Kafka beside the workloads. Of `.levels` this runs the part of one
 broker; alone it has three as well, and so have `.cluster` and `.failover`.
 """
@@ -23,6 +23,7 @@ from benchmarks import (
     groups,
     levels,
     pipelined,
+    producers,
     recovery,
     startup,
     transactions,
@@ -60,6 +61,7 @@ def measure(share: float, memory: WarmMemory) -> list[Figure]:
         ("transactions", lambda: transactions.measure(seconds=transactions.SECONDS * share)),
         ("levels", lambda: levels.measure_alone(share)),
         ("compaction", lambda: compaction.measure(max(4, int(COMPACTED_MEGABYTES * share)))),
+        ("producers", lambda: producers.measure(int(producers.PRODUCERS * share))),
         ("clients", lambda: workloads.measure_alone(share, memory)),
     ]
     for name, part in parts:

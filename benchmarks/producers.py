@@ -27,13 +27,14 @@ from benchmarks.figures import Figure, parser_of, show
 
 COMMAND = "python -m benchmarks.producers"
 NOW_MS = 1_700_000_000_000
+PRODUCERS = 500_000
 GOAL_BYTES, GOAL_STEP_MS = 300.0, 10.0
 ROUNDS, BATCHES = 5, 50_000
 
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--producers", type=int, default=500_000)
+    parser.add_argument("--producers", type=int, default=PRODUCERS)
     options = parser.parse_args()
     show("producers", measure(options.producers), options.json)
 

@@ -57,7 +57,7 @@ class CleanerProcess:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, path)),
-            # Keys are told apart by their hashes: whoever writes them must not know how.
+            # Keys are told apart by hashes under this secret, whatever the broker was started with.
             "PYTHONHASHSEED": "random",
         }
         # No descriptor of ours is inheritable; without closing them all, no fork of this process's

@@ -102,3 +102,19 @@ def test_st_7_what_an_open_transaction_wrote_makes_nothing_obsolete(
     assert log.first_dirty_offset > 42
     values = [record.value for record in cleaned.read("t") if record.key == b"k"]
     assert values == [b"committed"]
+
+
+def test_the_process_has_a_secret_of_its_own_for_hashes(
+    cleaned: Cleaned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever knows the broker's could write keys that are taken for another's."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    cleaned.create("t")
+    cleaned.fill("t")
+    cleaner = cleaned.cleaner(inline=False)
+    cleaned.run(cleaner.clean_once())
+    pid = cleaner._process.pid
+    assert pid is not None
+    environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    cleaned.run(cleaner.end())
+    assert b"PYTHONHASHSEED=random" in environment

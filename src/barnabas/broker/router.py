@@ -30,7 +30,16 @@ from barnabas.broker.context import Context, Node
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
-from barnabas.protocol.api import API_VERSIONS, APIS, OFFSET_COMMIT, PRODUCE, Api
+from barnabas.protocol.api import (
+    API_VERSIONS,
+    APIS,
+    LEADER_AND_ISR,
+    OFFSET_COMMIT,
+    PRODUCE,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+    Api,
+)
 from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
 
@@ -39,6 +48,8 @@ _log = logging.getLogger(__name__)
 # Bytes of a request without records: millions of one-byte elements would be millions of objects,
 # made while all others wait. Metadata of 100,000 topics has three million.
 _MAX_CONTROL_BYTES = 4 * 1024 * 1024
+# What a controller tells of all partitions at once: as large as any frame may be, as in Kafka.
+_OF_CONTROLLERS = (LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA)
 _LARGE_BYTES = 64 * 1024  # of such a request: more is decoded in a thread
 _LARGE_AT_ONCE = 4
 _OLDEST_PRODUCE = 3  # magic 2; advertised from 0 for librdkafka before 2.11.1 (KAFKA-18659)
@@ -169,8 +180,8 @@ class Router:
         # What is kept of it (a member's subscription) must not keep the receive buffer with it.
         body = memoryview(bytes(body))
         size = len(frame)
-        if size > _MAX_CONTROL_BYTES:
-            raise CorruptData(f"{api.name} of {size} bytes; only Produce may be so large")
+        if size > _MAX_CONTROL_BYTES and api not in _OF_CONTROLLERS:
+            raise CorruptData(f"{api.name} of {size} bytes; it may not be so large")
         outcome: Outcome
         if size > _LARGE_BYTES:
             outcome = Hold(self._begin_large(route, context, body))

@@ -157,6 +157,8 @@ class Transactions:
             raise InvalidTransactionTimeout
         transaction = self._transactions.get(name)
         if transaction is not None and transaction.is_decided:
+            if asker is not None and asker.producer_id != transaction.producer_id:
+                raise ProducerFenced
             raise ConcurrentTransactions
         ongoing = transaction if transaction is not None and transaction.is_ongoing else None
         current = transaction.owner if transaction else None
@@ -279,13 +281,15 @@ class Transactions:
         """Commit or abort: answered when the decision is in the log, before its markers are."""
         try:
             transaction = self._known(request.transactional_id)
-            transaction.check(request.producer_id, request.producer_epoch)
+            transaction.check_owner(request.producer_id, request.producer_epoch)
             reply = Reply(ticket, EndTxnResponse())
             if transaction.is_ongoing:
                 decision = self._decide(transaction.decided(request.committed, wall_ms))
                 return decision._replace(replies=(reply,))
             if transaction.is_completed and transaction.is_commit == request.committed:
                 return Decision(replies=(reply,))  # asked before, and the answer was lost
+            if transaction.is_decided and transaction.is_commit == request.committed:
+                raise ConcurrentTransactions  # its markers are still being written
             raise InvalidTxnState
         except KafkaError as error:
             return _replied(ticket, answers.end_failed(error, version))

@@ -199,6 +199,19 @@ def test_fencing_the_last_epoch_takes_the_one_that_nobody_gets(driver: Driver) -
     assert driver.owner() == (driver.next_id - 1, 0)
 
 
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_strange_id_is_fenced_while_a_transaction_ends(
+    driver: Driver, owner: tuple[int, int], is_commit: bool
+) -> None:
+    """As Kafka: only who has the id is told to ask again."""
+    driver.add(owner, 0)
+    driver.end(owner, is_commit)
+    assert driver.init(owner=(FIRST_ID + 7, 0)).error_code == ProducerFenced.code
+    assert driver.init(owner=owner).error_code == ConcurrentTransactions.code
+    assert driver.init(owner=(FIRST_ID, 5)).error_code == ConcurrentTransactions.code
+    assert driver.init().error_code == ConcurrentTransactions.code
+
+
 # --- partitions ----------------------------------------------------------------------------------
 
 
@@ -297,7 +310,7 @@ def test_an_end_may_be_asked_for_again_but_not_another(
     driver.add(owner, 0)
     driver.end(owner, True)
     assert driver.end(owner, True) == ConcurrentTransactions.code
-    assert driver.end(owner, False) == ConcurrentTransactions.code
+    assert driver.end(owner, False) == InvalidTxnState.code
     driver.write_markers()
     written = len(driver.log)
     assert driver.end(owner, True) == 0
@@ -460,7 +473,7 @@ def test_a_decided_transaction_gets_its_markers_from_the_next_coordinator(
     driver.written(markers, markers.partitions[0])
     driver.crash()
     assert driver.pending == [markers._replace(coordinator_epoch=1)]
-    assert driver.end(owner, False) == ConcurrentTransactions.code
+    assert driver.end(owner, False) == InvalidTxnState.code
     driver.write_markers()
     assert driver.status == "CompleteCommit"
 

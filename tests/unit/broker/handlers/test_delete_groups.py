@@ -14,7 +14,9 @@ from barnabas.errors import (
 from barnabas.protocol.api import DELETE_GROUPS
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from tests.raw_client import RawClient
+from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.group_calls import allowing, describe, leave, loading, settle
+from tests.unit.broker.handlers.test_offset_commit import commit
 
 LATEST = DELETE_GROUPS.max_version
 
@@ -34,6 +36,16 @@ def test_each_group_has_its_answer(member: RawClient, group: str, version: int) 
     assert told == {live: NonEmptyGroup.code, empty: 0, missing: GroupIdNotFound.code}
     assert describe(member, empty).group_state == "Dead"
     assert describe(member, live).group_state == "Stable"
+
+
+def test_a_group_without_a_name_is_one(member: RawClient) -> None:
+    """As in Kafka: by the oldest commits it may be there, so it can be deleted."""
+    assert delete(member, "") == {"": GroupIdNotFound.code}
+    topic = "of-the-nameless"
+    create(member, topic)
+    assert commit(member, "", {(topic, 0): 5}) == {(topic, 0): 0}
+    assert delete(member, "") == {"": 0}
+    assert delete(member, "") == {"": GroupIdNotFound.code}
 
 
 def test_refusals(group_node: Broker, member: RawClient, group: str) -> None:

@@ -18,7 +18,9 @@ from barnabas.errors import (
     UnsupportedVersion,
 )
 from barnabas.protocol.api import METADATA, UPDATE_METADATA
+from barnabas.protocol.frame import encode_request
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.types import FileSlice
 from tests.raw_client import RawClient
 from tests.unit.broker.handlers.cluster_calls import (
     BROKER_EPOCH,
@@ -85,6 +87,19 @@ def test_zk_3_who_is_refused(peer: Member) -> None:
     assert tell(peer, update("late"), BROKER_EPOCH - 1) == StaleBrokerEpoch.code
     assert tell(peer, update("before"), -1) == 0
     assert partitions(peer, "late") == []
+
+
+def test_what_a_controller_says_may_be_long(peer: Member) -> None:
+    """ZK-4: all partitions are told of at once; here it is a field of a newer version that is."""
+    message, version = update_metadata_request(update("long"), BROKER_EPOCH, {})
+    parts = encode_request(UPDATE_METADATA, version, 77, "", message)
+    encoded = b"".join(bytes(each) for each in parts if not isinstance(each, FileSlice))
+    assert encoded[-1] == 0, "no tagged fields"
+    frame = encoded[4:-1] + b"\x01\x64\x80\x80\xc0\x02" + bytes(5 << 20)
+    peer.client.send_bytes(len(frame).to_bytes(4, "big") + frame)
+    correlation_id, answer = peer.client.receive(UPDATE_METADATA, version)
+    assert (correlation_id, answer.error_code) == (77, 0)
+    assert partitions(peer, "long")
 
 
 def test_what_has_no_topic_ids_is_refused(peer: Member) -> None:

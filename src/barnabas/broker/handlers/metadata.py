@@ -72,18 +72,25 @@ def _answer(
     wanted = request.topics
     if wanted is None or (not wanted and context.version < _NULL_MEANS_ALL):
         return (yield from _respond(context, request, _all_topics(context)))
-    if context.version < _ASKS_BY_ID and any(
-        each.name is None or each.topic_id != _NO_TOPIC_ID for each in wanted
-    ):
+    ids: dict[bytes, None] = {}
+    names: dict[str, None] = {}
+    pace = Pace()
+    is_refused = False
+    for each in wanted:
+        if each.topic_id != _NO_TOPIC_ID:
+            ids[each.topic_id] = None
+        elif each.name is not None:
+            names[each.name] = None
+        is_refused |= each.name is None or each.topic_id != _NO_TOPIC_ID
+        if pace.is_over():
+            yield
+    if context.version < _ASKS_BY_ID and is_refused:
         return MetadataResponse(topics=[_refused(each) for each in wanted])
-    ids = [each.topic_id for each in wanted if each.topic_id != _NO_TOPIC_ID]
     if ids:
-        found = (_by_id(context, topic_id) for topic_id in dict.fromkeys(ids))
+        found = (_by_id(context, topic_id) for topic_id in ids)
         return (yield from _respond(context, request, found))
-    names = list(dict.fromkeys(each.name for each in wanted if each.name is not None))
     may_create = context.version < _ALLOWS_AUTO_CREATION or request.allow_auto_topic_creation
     if may_create and context.node.config.bool("auto.create.topics.enable"):
-        pace = Pace()
         missing = []
         for name in names:
             if _is_missing(context, name):
@@ -91,7 +98,7 @@ def _answer(
             if pace.is_over():
                 yield
         if missing:
-            return _create_and_respond(context, request, names, missing)
+            return _create_and_respond(context, request, list(names), missing)
     topics = (_topic(context, name, {}) for name in names)
     return (yield from _respond(context, request, topics))
 

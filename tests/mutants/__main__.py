@@ -29,14 +29,20 @@ class Copy:
     """The tree, in a directory of its own."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self._directory = directory / "barnabas"
+        self._directory.mkdir()
+        shared = Path(CHECKOUT).parent / "shared"
+        if shared.is_dir():  # fixtures of Kafka's, for tests that would be skipped without them
+            (directory / "shared").symlink_to(shared)
         self._written = int(time.time())
         for name in _COPIED:
             source = Path(CHECKOUT) / name
             if source.is_dir():
-                shutil.copytree(source, directory / name, ignore=shutil.ignore_patterns("*.pyc"))
+                shutil.copytree(
+                    source, self._directory / name, ignore=shutil.ignore_patterns("*.pyc")
+                )
             else:
-                shutil.copy(source, directory / name)
+                shutil.copy(source, self._directory / name)
 
     def source(self, mutation: Mutation) -> Path:
         return self._directory / "src" / "barnabas" / mutation.file

@@ -6,7 +6,13 @@ from functools import partial
 
 from tests.mutants.mutation import Mutation
 
-_GROUP_TESTS = ("unit/coordinator/test_groups.py", "property/test_group_machine.py")
+_GROUP_TESTS = (
+    "unit/coordinator/test_groups.py",
+    "property/test_group_machine.py",
+    "unit/broker/handlers/test_heartbeat.py",
+    "unit/broker/handlers/test_sync_group.py",
+    "unit/broker/handlers/test_join_group.py",
+)
 
 _JOINING = partial(Mutation, "coordinator/joining.py", tests=_GROUP_TESTS)
 _MEMBERSHIP = partial(Mutation, "coordinator/membership.py", tests=_GROUP_TESTS)

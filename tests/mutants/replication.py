@@ -24,7 +24,11 @@ _REMOTE = partial(
 _ELECTION = partial(
     Mutation,
     "controller/election.py",
-    tests=("unit/controller/test_election.py", "unit/controller/test_failure.py"),
+    tests=(
+        "unit/controller/test_election.py",
+        "unit/controller/test_failure.py",
+        "unit/controller/test_preference.py",
+    ),
 )
 _GUARD = partial(
     Mutation,

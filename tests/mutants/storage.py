@@ -9,12 +9,25 @@ from tests.mutants.mutation import Mutation
 _PRODUCERS = partial(
     Mutation,
     "storage/producers.py",
-    tests=("unit/storage/test_producers.py", "unit/storage/test_log.py"),
+    tests=(
+        "unit/storage/test_producers.py",
+        "unit/storage/test_log.py",
+        "unit/broker/handlers/test_write_txn_markers.py",
+        "unit/broker/handlers/test_end_txn.py",
+        "unit/broker/handlers/test_produce.py",
+    ),
 )
 _TRANSACTIONS = partial(
     Mutation,
     "storage/transactions.py",
-    tests=("unit/storage/test_transactions.py",),
+    tests=(
+        "unit/storage/test_transactions.py",
+        "unit/storage/test_log.py",
+        "unit/storage/test_truncation.py",
+        "unit/storage/test_recovery.py",
+        "unit/broker/handlers/test_write_txn_markers.py",
+        "property/test_log.py",
+    ),
 )
 _DURABILITY = partial(
     Mutation,
@@ -22,6 +35,10 @@ _DURABILITY = partial(
     tests=(
         "unit/storage/test_durability.py",
         "unit/storage/test_durable_cut.py",
+        "unit/storage/test_truncation.py",
+        "unit/storage/test_crash.py",
+        "unit/storage/test_store.py",
+        "simulation/whole/test_log_store.py",
         "property/test_power_cuts.py",
     ),
 )
@@ -29,7 +46,12 @@ _INDEX = partial(Mutation, "storage/index.py", tests=("unit/storage/test_index.p
 _SNAPSHOT = partial(
     Mutation,
     "storage/snapshot.py",
-    tests=("unit/storage/test_snapshot.py", "unit/storage/test_recovery.py"),
+    tests=(
+        "unit/storage/test_snapshot.py",
+        "unit/storage/test_recovery.py",
+        "unit/storage/test_truncation.py",
+        "property/test_log.py",
+    ),
 )
 
 MUTATIONS = (

@@ -15,6 +15,7 @@ from barnabas.simulation.whole.run import run
 from barnabas.simulation.whole.shrink import shrink
 from tests.foreign import CHECKOUT
 from tests.simulation.whole.planted import PLANTED
+from tests.simulation.whole.planted_wider import WIDER
 from tests.simulation.whole.seeds import check_worth, hold
 
 
@@ -26,10 +27,10 @@ def test_seeds_hold_and_prove_something() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("kind", list(PLANTED))
+@pytest.mark.parametrize("kind", [*PLANTED, *WIDER])
 def test_a_planted_bug_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each within seeds that hold without it."""
-    PLANTED[kind](monkeypatch)
+    {**PLANTED, **WIDER}[kind](monkeypatch)
     found = next((each for seed in range(40) if (each := run(draw(seed))).broken), None)
     assert found is not None
     assert f"seed {found.plan.seed}" in found.story

@@ -70,3 +70,9 @@ def test_a_leader_hands_over_to_who_stays() -> None:
     """RE-13"""
     assert _brief(hand_over(led(1, 3, 2, replicas=(1, 2, 3)), {2, 3}, 7)) == (2, (3, 2))
     assert hand_over(led(1, replicas=(1, 2)), {2}, 7) is None
+
+
+def test_the_preferred_replica_leads_only_if_it_is_in_sync() -> None:
+    behind = PartitionImage(2, 3, (2, 3), (1, 2, 3), 5, 4, (), (), ())
+    assert prefer(behind, {1, 2, 3}, 7) is None
+    assert _brief(prefer(behind._replace(isr=(2, 1)), {1, 2, 3}, 7)) == (1, (2, 1))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
-from barnabas.records.batch import BatchHeader
+from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, OutOfOrderSequenceNumber
+from barnabas.records.batch import TRANSACTIONAL, BatchHeader
 from barnabas.records.control import ABORT, Marker
 from barnabas.storage.producers import Producers
 
@@ -140,3 +140,12 @@ def test_the_idle_are_forgotten_by_the_time_of_their_records() -> None:
     assert len(producers) == 1
     producers.expire(before_ms=1000)
     assert len(producers) == 0
+
+
+def test_a_batch_outside_of_the_transaction_that_is_open_is_refused() -> None:
+    """PR-7: else readers of committed records would wait for it with the transaction."""
+    producers = Producers()
+    producers.apply(header(0, attributes=TRANSACTIONAL), 0, 0)
+    with pytest.raises(InvalidTxnState):
+        producers.check(header(1))
+    assert producers.check(header(1, attributes=TRANSACTIONAL)) is None

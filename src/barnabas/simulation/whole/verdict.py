@@ -362,7 +362,7 @@ async def _judge_wire(
         auto_offset_reset="earliest",
         **around.common(),
     ) as consumer:
-        consumer.assign(truths)
+        consumer.assign(list(truths))
         while around.clock.monotonic_ms() < deadline_ms:
             try:
                 for record in await consumer.poll(around.options.poll_ms):

@@ -224,3 +224,12 @@ def test_a_callback_may_close_its_producer(broker: Broker) -> None:
 
     producer.send("closing", b"v").add_done_callback(close)
     assert closed.wait(60)
+
+
+def test_a_callback_is_called_when_its_producer_is_closed_already(broker: Broker) -> None:
+    """PR-8: the outcome is known."""
+    heard: list[int] = []
+    with SyncProducer(broker.bootstrap_servers) as producer:
+        delivery = producer.send("closed-already", b"v")
+    delivery.add_done_callback(lambda delivery: heard.append(delivery.result().offset))
+    assert heard == [0]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from barnabas.client import Consumer, NewTopic, Producer, SyncAdmin, TopicPartition
+from barnabas.client import Consumer, NewTopic, Producer, SyncAdmin, SyncProducer, TopicPartition
+from barnabas.client.batch import ProducerRecord
 from barnabas.client.channel import Seams, dial_tcp, system_seams
 from barnabas.client.errors import ClientFailed
 from barnabas.clock import SystemClock
@@ -98,6 +100,27 @@ def test_records_fail_with_the_cause_when_the_sender_fails(
 
     asyncio.run(work())
     assert len(fatal(caplog)) == 1, "logged once"
+
+
+def test_the_sync_producer_says_that_it_has_failed(broker: Broker) -> None:
+    """PR-8: to flush and to close as well, for something accepted was not sent; and it ends."""
+    fault = Fault()
+    options: Any = {"seams": fault.seams(), "linger_ms": 60_000}
+    producer = SyncProducer(broker.bootstrap_servers, **options)
+    heard: list[BaseException | None] = []
+    producer.send_many([ProducerRecord("supervised-sync", b"v")])  # the topic is known by now
+    delivery = producer.send("supervised-sync", b"v")
+    delivery.add_done_callback(lambda delivery: heard.append(delivery.exception()))
+    fault.is_broken = True
+    with pytest.raises(ClientFailed):
+        producer.flush()
+    assert isinstance(delivery.exception(60), ClientFailed | Mistake)  # it may meet it itself
+    with pytest.raises(ClientFailed):
+        producer.send("supervised-sync", b"v")
+    with pytest.raises(ClientFailed):
+        producer.close()
+    assert heard == [delivery.exception()]
+    assert not [t for t in threading.enumerate() if t.name.startswith("barnabas-producer")]
 
 
 def test_whoever_waits_for_metadata_hears_that_it_has_failed(broker: Broker) -> None:

@@ -57,11 +57,16 @@ class LoopThread:
 
     def check_process(self) -> None:
         """Raise in a process that was forked off: the loop has stayed behind."""
-        if os.getpid() != self._process_id:
+        if not self.is_own:
             raise ClientClosed(
                 f"this client belongs to process {self._process_id}, and its connections stay "
                 "there: make another one after the fork"
             )
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this is the process that made the loop."""
+        return os.getpid() == self._process_id
 
     @property
     def is_alive(self) -> bool:

@@ -137,6 +137,9 @@ class Outbox:
                     await self._pass_on(left.popleft())
                 self._passed.set_result(None)
                 self._passed = asyncio.get_running_loop().create_future()
+        except Exception as error:
+            _settle_all(left, error)
+            raise
         finally:
             _settle_all(left, ClientClosed("the producer was closed before that"))
             self._passed.set_result(None)
@@ -174,8 +177,9 @@ class Outbox:
         try:
             try:
                 await self._producer.wait_for_topic(topic)
-            except BarnabasError as error:
-                self._producer.refused(error)
+            except Exception as error:  # whatever it is, it is their outcome
+                if isinstance(error, BarnabasError):
+                    self._producer.refused(error)
                 _settle_all(line.deliveries, error)
             while line.deliveries:
                 await self._send(line.deliveries.popleft())
@@ -199,6 +203,6 @@ class Outbox:
             delivery.settle(accepted, None)
 
 
-def _settle_all(left: deque[SyncDelivery], error: BarnabasError) -> None:
+def _settle_all(left: deque[SyncDelivery], error: Exception) -> None:
     while left:
         left.popleft().settle(None, error)

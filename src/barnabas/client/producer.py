@@ -309,7 +309,9 @@ class Producer:
                     f"no room for a record for {record.topic} within {limit_ms} ms (max.block.ms): "
                     f"{self._accumulator.used_bytes} bytes wait for brokers (buffer.memory)"
                 ) from None
-            raise Unreachable(
+            last_said = metadata.view.topic_error(record.topic)
+            metadata.forget(record.topic)
+            raise last_said or Unreachable(
                 f"topic {record.topic!r}: no broker has described it within {limit_ms} ms "
                 "(max.block.ms)"
             ) from None

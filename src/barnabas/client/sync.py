@@ -117,18 +117,25 @@ class SyncProducer(BlockingClient[Producer]):
         self._thread.run(self._abort())
 
     def close(self) -> None:
-        """Flush, then disconnect; an open transaction is aborted. Raises as `flush`."""
+        """Flush, then disconnect; an open transaction is aborted. Raises as `flush`.
+
+        In a process that was forked off there is nothing to close.
+        """
+        if not self._thread.is_own:
+            return
         self._outbox.refuse()
         try:
             self._thread.run(self._flush())
         except ClientClosed:
             return
         finally:
-            if self._thread.is_alive:
-                closed = ClientClosed("the producer was closed before that")
-                self._thread.call_soon(lambda: self._outbox.fail(closed))
-            super().close()
-            self._callbacks.close()
+            try:
+                if self._thread.is_alive:
+                    closed = ClientClosed("the producer was closed before that")
+                    self._thread.call_soon(lambda: self._outbox.fail(closed))
+                super().close()
+            finally:
+                self._callbacks.close()
 
     def wait_for(self, delivery: SyncDelivery, timeout_s: float | None) -> None:
         """Block until the delivery is done; TimeoutError."""
@@ -143,11 +150,11 @@ class SyncProducer(BlockingClient[Producer]):
                 "those before this one take too long"
             )
         call = partial(delivery.call_back, callback)
-        if self._thread.is_alive:
-            due = partial(self._callbacks.put, call)
+        due = partial(self._callbacks.put, call)
+        try:
             self._thread.call_soon(partial(delivery.when_done, due))
-        elif delivery.done():
-            call()
+        except RuntimeError:  # the loop is closed: the outcome is known
+            due()
 
     def _checked(self, record: ProducerRecord) -> CheckedRecord:
         try:

@@ -47,7 +47,7 @@ class Control:
         Raises StaleControllerEpoch for a deposed one, and OSError from the log directories.
         """
         async with self.line:
-            return await in_turns(self._steps(request))
+            return await in_turns(self._steps(request), self._node.replicas.lanes.background)
 
     def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
         """`obey`, all at once."""

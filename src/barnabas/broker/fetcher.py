@@ -14,8 +14,9 @@ import heapq
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.broker.followed import Followed
+from barnabas.broker.followed import Followed, settling
 from barnabas.broker.leader_connection import LeaderConnection
+from barnabas.broker.turns import in_turns
 from barnabas.errors import (
     BarnabasError,
     CorruptData,
@@ -29,6 +30,8 @@ from barnabas.replication.fetch_requests import Asker, FetchRequests, Limits
 from barnabas.replication.follower import AskBounds, Wait
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from barnabas.broker.context import Node
     from barnabas.broker.peers import Peers
     from barnabas.broker.replica import Replica
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _BYTES_PER_TURN = 1 << 20  # appended, before others have their turn of the loop
+_CUTS_PER_TURN = 4
 _FIRST_RECONNECT_MS = 50
 _LONGEST_THROTTLE_MS = 1_000  # before the rate is looked at anew: it may have been raised
 
@@ -195,6 +199,7 @@ class Fetcher:
         """Append what has arrived, and ask for what comes behind it."""
         now_ms = self._node.clock.monotonic_ms()
         taken_bytes = 0
+        cut: list[TopicPartition] = []
         flushing: list[Replica] = []
         lost: dict[TopicPartition, Followed] = {}
         for answered in self._requests.answered(response):
@@ -202,6 +207,10 @@ class Fetcher:
             if followed is None:
                 continue
             self._take(followed, answered, now_ms, lost)
+            if followed.is_cut:
+                cut.append(answered.topic_partition)
+                if len(cut) % _CUTS_PER_TURN == 0:
+                    await asyncio.sleep(0)
             records = answered.data.records
             if records:
                 taken_bytes += len(records)
@@ -210,6 +219,8 @@ class Fetcher:
                 if taken_bytes >= _BYTES_PER_TURN:
                     taken_bytes = 0
                     await asyncio.sleep(0)
+        if cut:
+            await self._settle(cut)
         for replica in flushing:
             # What is to be flushed is not acknowledged before it is.
             await replica.flushed(replica.log.log_end_offset)
@@ -279,8 +290,15 @@ class Fetcher:
                 step = followed.bounds(bounds.earliest, bounds.latest)
             except OSError as error:
                 self._disk_failed(followed, error)
-            else:
-                self._go_on(followed, step)
+                continue
+            self._go_on(followed, step)
+            if followed.is_cut:
+                await self._settle([name])
+
+    async def _settle(self, cut: Sequence[TopicPartition]) -> None:
+        """Wait until these cuts are on disk: nothing is asked for above them before."""
+        replicas = self._node.replicas
+        await in_turns(settling(replicas, cut), replicas.lanes.background)
 
     def _disk_failed(self, followed: Followed, error: OSError) -> None:
         if is_out_of_descriptors(error):  # which is no fault of the disk: it is asked for again

@@ -7,6 +7,8 @@ acknowledges, so its machine hears of records that are in the file and of no oth
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.replication.fetch_requests import NO_TOPIC_ID
@@ -19,12 +21,16 @@ from barnabas.replication.follower import (
     Step,
     Truncate,
 )
+from barnabas.storage.directory import DirectoryError
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Node
     from barnabas.broker.replica import Replica
+    from barnabas.broker.replicas import Replicas
+    from barnabas.broker.turns import Steps
     from barnabas.protocol.messages.fetch import PartitionData
     from barnabas.replication.follower import FetchFrom
+    from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -139,6 +145,11 @@ class Followed:
         else:
             self.lag_records = 0
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the log was cut, and that is not on disk yet: see `settling`."""
+        return self.replica.log.unsettled is not None
+
     def _cut(self, step: Step) -> None:
         replica = self.replica
         if type(step) is Truncate or type(step) is StartAt:
@@ -146,14 +157,34 @@ class Followed:
         if type(step) is Truncate:
             _say_lost(replica, step)
             # Through the store: the recovery point may move back, and must be on disk before
-            # anything is appended.
-            self._replicas.store.truncate(replica.topic_partition, step.offset)
+            # anything is appended. The fetcher has that done, for all partitions of an answer.
+            self._replicas.store.begin_truncate(replica.topic_partition, step.offset)
             if step.lost_committed:
                 replica.wake_watchers()  # what consumers were told of is no more
         elif type(step) is StartAt:
             _say_lost(replica, step)
-            self._replicas.store.start_at(replica.topic_partition, step.offset)
+            self._replicas.store.begin_start_at(replica.topic_partition, step.offset)
             replica.log_start_moved()
+
+
+def settling(replicas: Replicas, names: Sequence[TopicPartition]) -> Steps[None]:
+    """Have on disk what was cut from these logs: one wait for all of them."""
+    store = replicas.store
+    for name in names:
+        for _ in store.learn(name):
+            yield None
+    try:
+        failed = yield partial(store.settle, names)
+    except DirectoryError as error:
+        replicas.directory_failed(error.directory, error)
+        return
+    for log, reason in failed:
+        name = log.topic_partition
+        if store.logs.get(name) is log:
+            replicas.directory_failed(store.directory_of(name), reason)
+    for name in names:
+        if name in store.logs:
+            store.logs[name].settle()  # there is nothing left to wait for
 
 
 def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:

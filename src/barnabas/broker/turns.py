@@ -1,20 +1,23 @@
 """Long work in steps: short ones on the loop, others between them, and waits for a disk in threads.
 
 A generator yields None where others may have their turn, and a call where the disk has to be
-waited for; what the call raises is raised at that `yield`. So the order of the steps stands in one
-place, whether they are run at once or in turns.
+waited for; what the call returns or raises is the outcome of that `yield`. So the order of the
+steps stands in one place, whether they are run at once or in turns.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from typing import TypeVar
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+from barnabas.broker.lanes import in_lane
 
 T = TypeVar("T")
 
 Step = Callable[[], object] | None
-Steps = Generator[Step, None, T]
+Steps = Generator[Step, Any, T]
 
 
 def at_once(steps: Steps[T]) -> T:
@@ -23,32 +26,31 @@ def at_once(steps: Steps[T]) -> T:
         step = next(steps)
         while True:
             try:
-                if step is not None:
-                    step()
+                outcome = None if step is None else step()
             except OSError as error:
                 step = steps.throw(error)
             else:
-                step = next(steps)
+                step = steps.send(outcome)
     except StopIteration as end:
         result: T = end.value
         return result
 
 
-async def in_turns(steps: Steps[T]) -> T:
-    """Run it as the loop has time for it. Cancelled, it stops at a `yield`."""
-    loop = asyncio.get_running_loop()
+async def in_turns(steps: Steps[T], lane: Executor | None = None) -> T:
+    """Run it as the loop has time for it, waiting in a lane. Cancelled, it stops at a `yield`."""
     try:
         step = next(steps)
         while True:
             try:
+                outcome = None
                 if step is None:
                     await asyncio.sleep(0)
                 else:
-                    await loop.run_in_executor(None, step)
+                    outcome = await in_lane(lane, step)
             except OSError as error:
                 step = steps.throw(error)
             else:
-                step = next(steps)
+                step = steps.send(outcome)
     except StopIteration as end:
         result: T = end.value
         return result

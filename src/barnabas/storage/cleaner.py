@@ -206,6 +206,8 @@ class Checkpoints:
                 self._found[directory] = self._read(directory)
             # Once: a log that is made later under this name is another one.
             offset = self._found[directory].pop(log.topic_partition, -1)
+            # A log that was cut before a crash has noted so durably, and this file perhaps not.
+            offset = min(offset, log.gaps.end) if log.gaps.end >= 0 else offset
             # Cut before this: what is there by now, no pass has seen. A look through all is safe.
             log.first_dirty_offset = -1 if log.truncations else offset
 

@@ -16,6 +16,8 @@ class Contents(NamedTuple):
     segments: list[Segment]
     epochs: LeaderEpochs
     producers: Producers
+    producers_end: int
+    """Behind the last batch that may have a producer; 0: there is none."""
     log_start_offset: int
     log_end_offset: int
     durable: Durable

@@ -202,6 +202,10 @@ class LogDirectory:
         """Whether the file, as this broker has read or written it, names the partition."""
         return topic_partition in self._written.get(name, ())
 
+    def checkpointed(self, name: str, topic_partition: TopicPartition) -> int:
+        """What the file says of the partition, as far as this broker knows; 0 if nothing."""
+        return self._written.get(name, {}).get(topic_partition, 0)
+
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Durable when it returns; an idle broker does not touch its disk. DirectoryError."""
         if self._written.get(name) != offsets:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from barnabas.storage.files import Files
 from barnabas.storage.leftovers import DELETED
+from barnabas.storage.segment import Segment
 
 
 class Discards:
@@ -22,14 +23,17 @@ class Discards:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._waiting: deque[tuple[int, Path]] = deque()  # one end each for loop and thread
+        # One end each for loop and thread; made with the first one, as most logs have none.
+        self._waiting: deque[tuple[int, Path]] | None = None
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting or ())
 
-    def discard(self, paths: Iterable[Path], due_ms: int) -> None:
-        """Rename the files that are there; they go when it is `due_ms`."""
-        for path in paths:
+    def discard(self, segments: Iterable[Segment], due_ms: int) -> None:
+        """Rename what files they have, in this order; they go when it is `due_ms`."""
+        if self._waiting is None:
+            self._waiting = deque()
+        for path in (path for segment in segments for path in segment.paths()):
             target = path.with_name(path.name + DELETED)
             try:
                 self._files.replace(path, target)

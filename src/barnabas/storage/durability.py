@@ -8,6 +8,7 @@ whoever waits for the disk may do so in a thread.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -50,6 +51,7 @@ class Durability:
         "_aging_from",
         "_aging_since_ms",
         "_begin_offset",
+        "_counting",
         "_directory",
         "_epochs",
         "_files",
@@ -82,6 +84,7 @@ class Durability:
         self._snapshot_offset = self._snapshot_synced = -1
         self._aging_from = -1
         self._aging_since_ms = 0
+        self._counting = threading.Lock()  # a thread that has synced, and the loop that cuts
 
     # --- what happens to the log -----------------------------------------------------------------
 
@@ -104,12 +107,13 @@ class Durability:
 
     def truncated(self, offset: int) -> None:
         """The log ends there now; what will be written above it is new."""
-        self.recovery_point = min(self.recovery_point, offset)
-        self._indexed_point = min(self._indexed_point, offset)
-        self._whole_at = -1
-        self._snapshot_offset = self._snapshot_synced = -1
-        self._truncations += 1
-        self._names += 1
+        with self._counting:
+            self.recovery_point = min(self.recovery_point, offset)
+            self._indexed_point = min(self._indexed_point, offset)
+            self._whole_at = -1
+            self._snapshot_offset = self._snapshot_synced = -1
+            self._truncations += 1
+            self._names += 1
 
     # --- syncs -----------------------------------------------------------------------------------
 
@@ -194,10 +198,11 @@ class Durability:
         if not has_names:
             self._files.sync(self._directory.parent)
             self._names_synced = max(self._names_synced, unsynced.names)
-        if not self._was_cut(unsynced):
-            self._snapshot_synced = max(self._snapshot_synced, unsynced.snapshot_offset)
-            self.recovery_point = max(self.recovery_point, unsynced.recovery_point)
-            self._indexed_point = max(self._indexed_point, unsynced.indexed_point)
+        with self._counting:  # or the loop might cut the log between the question and what follows
+            if not self._was_cut(unsynced):
+                self._snapshot_synced = max(self._snapshot_synced, unsynced.snapshot_offset)
+                self.recovery_point = max(self.recovery_point, unsynced.recovery_point)
+                self._indexed_point = max(self._indexed_point, unsynced.indexed_point)
 
     def _was_cut(self, unsynced: Unsynced) -> bool:
         return self._truncations != unsynced.truncations

@@ -74,14 +74,13 @@ class EntryFile:
         return found + self._pending[waiting : waiting + (count - stored) * size]
 
     def truncate(self, count: int) -> None:
-        """Keep the first `count` entries."""
+        """Keep the first `count` entries. The file is cut by the next `write_out`."""
         if count >= self._stored:
             if self._pending is not None:
                 del self._pending[(count - self._stored) * self._entry.size :]
         else:
             self._pending = None
             self._stored = count
-            self._open().truncate(count * self._entry.size)
         self.count = count
 
     def clear(self) -> None:

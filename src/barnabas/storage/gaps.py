@@ -66,10 +66,13 @@ class Gaps:
         if 0 <= self.end < end:
             self.note(end)
 
-    def cut(self, offset: int) -> None:
-        """The log ends there now: what will be written above has no gaps."""
-        if self.end > offset:
-            self.note(offset)
+    def cut(self, offset: int) -> bool:
+        """The log ends there now: what will be written above has no gaps. Whether that is to be
+        noted before anything is."""
+        if self.end <= offset:
+            return False
+        self.end = offset
+        return True
 
     def prepare(self, end: int) -> None:
         """Write what `extend` takes over; suits a thread, for it waits for the disk."""

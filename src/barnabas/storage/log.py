@@ -14,7 +14,7 @@ see. Nothing is on disk for sure before `flush`: durability comes from replicas.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from barnabas.records.control import ABORT, Marker
 from barnabas.storage.admission import Limits, admit
 from barnabas.storage.contents import Contents
 from barnabas.storage.copies import Copy, check_copies
+from barnabas.storage.cut import Cut
 from barnabas.storage.deferred_snapshots import DeferredSnapshots
 from barnabas.storage.discards import Discards
 from barnabas.storage.durability import Durability, Unsynced
@@ -37,13 +38,13 @@ from barnabas.storage.index import MAX_RELATIVE_OFFSET
 from barnabas.storage.own_batches import admit_marker, admit_own
 from barnabas.storage.placed import AppendResult, new_result
 from barnabas.storage.producers import Producers
-from barnabas.storage.replay import replay
+from barnabas.storage.replay import replayed
 from barnabas.storage.retention import Bounds, count_removable
 from barnabas.storage.rolling import is_full_or_old
 from barnabas.storage.search import Found
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
-from barnabas.storage.snapshot import load_newest_snapshot, snapshot_offsets, snapshot_path
+from barnabas.storage.snapshot import snapshot_path
 from barnabas.storage.swap import Swaps
 from barnabas.storage.transactions import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
@@ -59,6 +60,7 @@ class Log:
         "_durability",
         "_files",
         "_is_abandoned",
+        "_producers_end",
         "_rested_at",
         "_segments",
         "_snapshot_offset",
@@ -77,6 +79,7 @@ class Log:
         "topic_id",
         "topic_partition",
         "truncations",
+        "unsettled",
     )
 
     def __init__(
@@ -106,13 +109,15 @@ class Log:
         self._durability = Durability(files, directory, self.epochs, contents.durable)
         self._snapshot_offset = contents.snapshot_offset
         self._snapshots = DeferredSnapshots(files, directory, self._durability)
-        self._discards: Discards | None = None  # made with the first one
+        self._discards = Discards(files)
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self.first_dirty_offset = -1
         """Where no cleaner has been yet; -1: nobody has asked the checkpoint."""
         self.gaps = Gaps(files, directory, contents.gaps_end)
         self.truncations = 0  # how often its end was cut off
         self._cut_at = -1  # where it was cut last
+        self.unsettled: Cut | None = None  # has to be on disk before anything is written
+        self._producers_end = contents.producers_end  # behind the last batch that has a producer
         self._is_abandoned = False
         self._rested_at = -1
 
@@ -159,8 +164,8 @@ class Log:
         that the producer is to be told, and the log is as it was; or OSError, and it has failed. A
         repetition of one of its last five batches is answered with where that one is. See `admit`.
         """
-        if self.is_failed:
-            self._refuse()
+        if self.is_failed or self.unsettled is not None:
+            self.settle()
         header = admit(records, self.limits, wall_ms if is_unseen else None)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
@@ -174,6 +179,7 @@ class Log:
         stamped_ms = result.log_append_time_ms
         timestamp = header.max_timestamp if stamped_ms == NO_TIMESTAMP else stamped_ms
         self.producers.apply(header, result.base_offset, timestamp)
+        self._producers_end = self.log_end_offset
         return result
 
     def append_own(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
@@ -182,14 +188,14 @@ class Log:
         With a producer id it is that producer's transaction, but the coordinator counts no
         sequence for it, so no repetition is recognised. InvalidProducerEpoch, MessageTooLarge.
         """
-        if self.is_failed:
-            self._refuse()
+        self.settle()
         header = admit_own(records, self.limits)
         if header.producer_id < 0:
             return self._place(records, header, leader_epoch, wall_ms)
         self.producers.check_epoch(header.producer_id, header.producer_epoch)
         result = self._place(records, header, leader_epoch, wall_ms)
         self.producers.apply(header, result.base_offset, header.max_timestamp)
+        self._producers_end = self.log_end_offset
         return result
 
     def append_control(self, records: memoryview, leader_epoch: int, wall_ms: int) -> AppendResult:
@@ -198,8 +204,7 @@ class Log:
         InvalidProducerEpoch and TransactionCoordinatorFenced tell the coordinator that a newer
         producer or coordinator was here.
         """
-        if self.is_failed:
-            self._refuse()
+        self.settle()
         header, marker = admit_marker(records)
         self.producers.check_marker(
             header.producer_id, header.producer_epoch, marker.coordinator_epoch
@@ -246,8 +251,7 @@ class Log:
 
         Staged like every append. CorruptData if they cannot be what comes next: nothing changed.
         """
-        if self.is_failed:
-            self._refuse()
+        self.settle()
         end_offset = self.log_end_offset
         is_empty = end_offset == self.log_start_offset
         copies = check_copies(records, end_offset, self.epochs.latest, is_empty=is_empty)
@@ -279,8 +283,10 @@ class Log:
             self._end_transaction(header, marker)
         elif header.producer_id >= 0 and not header.is_control:
             self.producers.apply(header, base_offset, timestamp)
+            self._producers_end = self.log_end_offset
 
     def _end_transaction(self, header: BatchHeader, marker: Marker) -> None:
+        self._producers_end = self.log_end_offset
         ended = self.producers.apply_marker(header.producer_id, header.producer_epoch, marker)
         if ended is not None and marker.type == ABORT:
             self._segments.active.index_aborted(Aborted(header.producer_id, *ended))
@@ -292,8 +298,8 @@ class Log:
 
     def write_staged(self) -> None:
         """Write all that was staged, with one call; OSError, and the log has failed."""
-        if self.is_failed:
-            self._refuse()
+        if self.is_failed or self.unsettled is not None:
+            self.settle()
         try:
             self._segments.active.write_staged()
         except OSError:
@@ -435,17 +441,17 @@ class Log:
             self._durability.begins_at(begin_offset)
             self.swaps.undo()
             taken = segments.take_first(count)
-            self._discard(taken, now_ms + self._config.file_delete_delay_ms)
+            self._discards.discard(taken, now_ms + self._config.file_delete_delay_ms)
             for each in taken:
                 self._files.remove(snapshot_path(self.directory, each.base_offset))
         return count
 
-    def truncate(self, offset: int) -> None:
-        """Forget everything from `offset` on, and all of the batch that holds it.
+    def truncate(self, offset: int, *, settles: bool = True) -> None:
+        """Forget everything from `offset` on, and all of the batch that holds it: what is missing
+        comes from the leader again. For a follower whose leader has something else there.
 
-        The log ends where that batch began: what is missing comes from the leader again.
-        For a follower whose leader has something else there. The recovery point may move back: it
-        must be checkpointed before anything is appended (`LogStore.truncate`).
+        Unless it `settles`, what waits for the disk or takes long is left: see `unsettled`. The
+        recovery point may move back: see `LogStore.truncate`.
         """
         with self._failing():
             if offset < self.log_end_offset:
@@ -455,53 +461,54 @@ class Log:
                 self._cut(offset)
             # A new leader's epoch may begin at the end of the log.
             self.epochs.truncate_from_end(offset)
+        if settles:
+            self.settle()
 
-    def start_at(self, offset: int) -> None:
+    def start_at(self, offset: int, *, settles: bool = True) -> None:
         """Forget everything, and begin anew, empty, at `offset`: what the leader has begins there.
 
         Both the recovery point and the log start may move back: see `truncate`.
         """
         with self._failing():
-            self._cut(offset, is_all=True)
-            # Behind the segments: a log without epochs tells nobody that it has diverged.
+            # A log without epochs tells nobody that it has diverged: the file's go last.
+            self._cut(offset, is_all=True).epochs = self.epochs
             self.epochs.truncate_from_end(0)
             self.log_start_offset = offset
+        if settles:
+            self.settle()
 
-    def _cut(self, offset: int, *, is_all: bool = False) -> None:
-        segments = self._segments
+    def _cut(self, offset: int, *, is_all: bool = False) -> Cut:
+        cut = Cut(self._files, self.directory)
         self.truncations += 1
         self._snapshots.void()
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.swaps.undo()
-        for each in snapshot_offsets(self._files.list(self.directory)):
-            if each > offset or is_all:
-                self._files.remove(snapshot_path(self.directory, each))
-        if is_all or offset < segments[0].base_offset:
-            self._discard(reversed(segments), due_ms=0)
-            self._files.sync(self.directory)
-            segments.replace_all(offset)
-        else:
-            self._discard(reversed(segments.take_from(offset)), due_ms=0)
-            # Before it is cut: a cut segment looks whole, and would not betray that what follows
-            # it is of another past.
-            self._files.sync(self.directory)
-            segments.active.truncate(offset)
-        self.gaps.cut(offset)
+        snapshots = cut.begin(self._segments, self._discards, offset, is_all=is_all)
+        if self.gaps.cut(offset):
+            cut.gaps = self.gaps
         self.log_end_offset = self._cut_at = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self._durability.truncated(offset)
-        snapshots = snapshot_offsets(self._files.list(self.directory))
         self._snapshot_offset = max(snapshots, default=self.log_start_offset)
-        found = load_newest_snapshot(self._files, self.directory, snapshots)
-        self.producers, begin_offset = found or (Producers(), segments[0].base_offset)
-        replay(self.producers, segments, begin_offset)
+        if is_all:
+            self.producers, self._producers_end = Producers(), 0
+        elif offset < self._producers_end:
+            self._producers_end = offset
+            cut.replay = replayed(self._files, self.directory, self._segments, snapshots)
+        self.unsettled = cut
+        return cut
 
-    def _discard(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """Rename their files, in this order: a crash in between may leave no gap."""
-        if self._discards is None:
-            self._discards = Discards(self._files)
-        for segment in segments:
-            self._discards.discard(segment.paths(), due_ms)
+    def settle(self) -> None:
+        """Before a write: have the last cut on disk, and know the producers. OSError."""
+        if self.is_failed:
+            self._refuse()
+        if self.unsettled is not None:
+            try:
+                self.producers = self.unsettled.settle(self.producers)
+            except OSError:
+                self.is_failed = True
+                raise
+            self.unsettled = None
 
     @property
     def has_discarded(self) -> bool:
@@ -509,7 +516,7 @@ class Log:
 
     def remove_discarded(self, now_ms: int) -> int:
         """Remove files that were taken out long enough ago; returns how many. Suits a thread."""
-        if not self._discards or self._is_abandoned:
+        if self._is_abandoned:
             return 0  # the files of another log may have these names
         return self._discards.remove_due(now_ms)
 
@@ -518,7 +525,7 @@ class Log:
         in the meantime, or lost some of the segments."""
         with self._failing():
             due_ms = now_ms + self._config.file_delete_delay_ms
-            return self.swaps.finish(partial(self._discard, due_ms=due_ms))
+            return self.swaps.finish(partial(self._discards.discard, due_ms=due_ms))
 
     # --- on disk ---------------------------------------------------------------------------------
 

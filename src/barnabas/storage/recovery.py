@@ -100,6 +100,7 @@ class _Opening:
         self.segments: list[Segment] = []
         self.snapshots: list[int] = []
         self.is_clean = start.is_clean
+        self.had_producers = False  # a snapshot has some, who may have been idle for long
         self.producers: Producers | None = None  # at the log end, as soon as they are known
         # What the file says of epochs where only the log knows; and up to where that was scanned.
         self.claimed: tuple[EpochEntry, ...] = ()
@@ -137,6 +138,7 @@ class _Opening:
             segments=self.segments,
             epochs=self.epochs,
             producers=self.producers,
+            producers_end=end_offset if self.had_producers or len(self.producers) else 0,
             log_start_offset=start_offset,
             log_end_offset=end_offset,
             durable=self._durable(end_offset),
@@ -364,6 +366,7 @@ class _Opening:
         offsets = [offset for offset in self.snapshots if offset <= end_offset]
         found = load_newest_snapshot(self.files, self.directory, offsets)
         if found is not None:
+            self.had_producers |= len(found[0]) > 0
             found[0].expire(self.start.now_ms - self.start.producer_expiration_ms)
         return found
 

@@ -5,12 +5,22 @@ A snapshot holds the state before some offset; the batches from there on do the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from struct import Struct
 
+from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, read_header
 from barnabas.records.control import ABORT, read_marker
+from barnabas.storage.files import Files
 from barnabas.storage.producers import Producers
 from barnabas.storage.segment import Located, Segment
+from barnabas.storage.snapshot import load_newest_snapshot
 from barnabas.storage.transactions import Aborted
+
+_LOOK = Struct(">8xi4xb26xq")  # batch length, magic and producer id: all that most batches are for
+_MAGIC = 2
+_WINDOW_BYTES = 64 * 1024
+_BATCHES_PER_STEP = 300  # a few milliseconds, if all have producers
 
 
 def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Aborted | None:
@@ -31,12 +41,54 @@ def apply_batch(producers: Producers, segment: Segment, batch: Located) -> Abort
 
 def replay(producers: Producers, segments: Sequence[Segment], offset: int) -> None:
     """Apply the batches from `offset` on to the end of the last of these segments."""
+    for _ in replay_in_steps(producers, segments, offset):
+        pass
+
+
+def replay_in_steps(
+    producers: Producers, segments: Sequence[Segment], offset: int
+) -> Iterator[None]:
+    """`replay`; others may have their turn at each `yield`, and close files."""
     for i, segment in enumerate(segments):
         if i + 1 < len(segments) and segments[i + 1].base_offset <= offset:
             continue
         position = segment.locate(offset) if segment.size_bytes else None
-        for batch in segment.headers(position) if position is not None else ():
-            if batch.header.producer_id >= 0:
-                apply_batch(producers, segment, batch)
+        while position is not None and position < segment.size_bytes:
+            position = _apply_some(producers, segment, position)
+            yield
         if i + 1 < len(segments):
             segment.release()
+
+
+def replayed(
+    files: Files, directory: Path, segments: Sequence[Segment], snapshots: Sequence[int]
+) -> Generator[None, None, Producers]:
+    """The producers at the end of these segments, from the newest of the snapshots on (their
+    offsets are ascending), in steps as above."""
+    found = load_newest_snapshot(files, directory, snapshots)
+    producers, offset = found or (Producers(), segments[0].base_offset)
+    yield from replay_in_steps(producers, segments, offset)
+    return producers
+
+
+def _apply_some(producers: Producers, segment: Segment, position: int) -> int:
+    """The batches that begin in one window; returns where the next one begins."""
+    window = segment.read_batch(position, min(_WINDOW_BYTES, segment.size_bytes - position))
+    is_last = position + len(window) >= segment.size_bytes
+    at = 0
+    for _ in range(_BATCHES_PER_STEP):
+        left = len(window) - at
+        if left <= 0 or (left < HEADER_BYTES and not is_last):
+            break
+        header: BatchHeader | None = None
+        length = magic = producer_id = 0
+        if left >= _LOOK.size:
+            length, magic, producer_id = _LOOK.unpack_from(window, at)
+        if magic < _MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+            header = read_header(window, at)  # of an old format, or damaged
+            length, producer_id = header.batch_length, header.producer_id
+        if producer_id >= 0:
+            header = header or read_header(window, at)
+            apply_batch(producers, segment, Located(position + at, header))
+        at += length + LOG_OVERHEAD_BYTES
+    return position + at

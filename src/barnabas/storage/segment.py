@@ -355,24 +355,31 @@ class Segment:
         self.size_bytes = position
         self._marks.clear()
 
-    def truncate(self, offset: int) -> None:
-        """End the segment before the batch that holds `offset`, and its indexes with it."""
+    def truncate(self, offset: int) -> bool:
+        """End the segment before the batch that holds `offset`, and its indexes with it; whether
+        that is before its end. The file is left to `Cut`."""
         position = self.locate(offset)
+        newest, newest_at = self.max_timestamp, self._offset_of_max_timestamp
         relative = offset - self.base_offset
         for index, column in ((self.offset_index, 0), (self.time_index, 1)):
             index.truncate(bisect_left(index, relative, key=itemgetter(column)))
         if self.aborted is not None:
             self.aborted.cut(offset)
         if position is not None:
-            self.cut(position)
+            self.size_bytes = position
+            self._marks.clear()
         self._first_timestamp = self._max_timestamp = self.untimed_since_ms = None
         self.bytes_since_index = 0
+        if newest_at < offset:
+            self.learn_max_timestamp(newest, newest_at)
+            return position is not None
         # What came after the last entry of the time index is known to nobody else.
         known = self.max_timestamp
         for found in self.headers(self.index_position(self._offset_of_max_timestamp)):
             if found.header.max_timestamp > known:
                 known = found.header.max_timestamp
                 self.learn_max_timestamp(known, found.header.last_offset)
+        return position is not None
 
     def write_out(self) -> None:
         """Leave exactly Kafka's bytes: on a roll and on a clean stop. Nothing is fsynced."""

@@ -17,12 +17,14 @@ from __future__ import annotations
 import errno
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData
+from barnabas.storage.cut import Cut
 from barnabas.storage.directory import (
     DELETED_SUFFIX,
     HIGH_WATERMARKS,
@@ -343,28 +345,76 @@ class LogStore:
 
     def truncate(self, topic_partition: TopicPartition, offset: int) -> None:
         """Cut a log's end off, and never take for durable what will be written there instead."""
-        log = self._logs[topic_partition]
-        start_offset = log.log_start_offset
-        log.truncate(offset)
-        self._moved_back(topic_partition, start_offset)
+        self.begin_truncate(topic_partition, offset)
+        self._logs[topic_partition].settle()
+
+    def begin_truncate(self, topic_partition: TopicPartition, offset: int) -> None:
+        """`truncate`, but for what waits for the disk or takes long: `learn` and `settle` do that
+        for many logs at once. Whoever writes to the log before does it for that log."""
+        self._logs[topic_partition].truncate(offset, settles=False)
+        self._ended(topic_partition)
 
     def start_at(self, topic_partition: TopicPartition, offset: int) -> None:
         """Empty a log, to begin anew at an offset; otherwise as `truncate`."""
-        log = self._logs[topic_partition]
-        start_offset = log.log_start_offset
-        log.start_at(offset)
-        self._moved_back(topic_partition, start_offset)
+        self.begin_start_at(topic_partition, offset)
+        self._logs[topic_partition].settle()
 
-    def _moved_back(self, topic_partition: TopicPartition, start_offset: int) -> None:
-        home = self._homes[topic_partition]
-        self._checkpoint_in(home, RECOVERY_POINTS, self._recovery_point)
-        end_offset = self._logs[topic_partition].log_end_offset
-        if self.high_watermarks.get(topic_partition, 0) > end_offset:
-            self.high_watermarks[topic_partition] = end_offset
-            self._checkpoint_in(home, HIGH_WATERMARKS, self.high_watermarks.get)
-        if self._logs[topic_partition].log_start_offset < start_offset:
-            # Else the next start would take what is written below it for deleted.
-            self._checkpoint_in(home, LOG_STARTS, self._log_start)
+    def begin_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
+        """As `begin_truncate`."""
+        self._logs[topic_partition].start_at(offset, settles=False)
+        self._ended(topic_partition)
+
+    def _ended(self, name: TopicPartition) -> None:
+        log = self._logs[name]
+        if self.high_watermarks.get(name, 0) > log.log_end_offset:
+            self.high_watermarks[name] = log.log_end_offset
+        if log.unsettled is not None:
+            log.unsettled.before_writes = partial(self._lower, self._homes[name], (name,))
+
+    def learn(self, name: TopicPartition) -> Iterator[None]:
+        """In steps: who has written to a log that was cut, as far as its end."""
+        log = self._logs.get(name)
+        if log is not None and log.unsettled is not None:
+            yield from log.unsettled.learn()
+
+    def settle(self, names: Iterable[TopicPartition]) -> list[tuple[Log, OSError]]:
+        """Have cuts on disk; suits a thread. Returns the logs that have failed. DirectoryError."""
+        failed: list[tuple[Log, OSError]] = []
+        done: dict[LogDirectory, dict[TopicPartition, Cut]] = {}
+        for name in names:
+            log, home = self._logs.get(name), self._homes.get(name)
+            if log is None or home is None or log.unsettled is None:
+                continue
+            cut = log.unsettled
+            try:
+                cut.make_durable()
+            except OSError as error:
+                if log.is_failed:
+                    continue  # deleted in the meantime, or known
+                log.is_failed = True
+                failed.append((log, error))
+            else:
+                done.setdefault(home, {})[name] = cut
+        for home, cuts in done.items():
+            self._lower(home, tuple(cuts))
+            for cut in cuts.values():
+                cut.has_become_durable()
+        return failed
+
+    def _lower(self, directory: LogDirectory, names: Sequence[TopicPartition]) -> None:
+        """Let no checkpoint say more of logs that were cut than is true by now. Else the next start
+        would take for durable, committed or deleted what is written there instead."""
+        for file, offset_of in (
+            (RECOVERY_POINTS, self._recovery_point),
+            (HIGH_WATERMARKS, self.high_watermarks.get),
+            (LOG_STARTS, self._log_start),
+        ):
+            with self._checkpointing:
+                is_above = any(
+                    directory.checkpointed(file, name) > (offset_of(name) or 0) for name in names
+                )
+            if is_above:
+                self._checkpoint_in(directory, file, offset_of)
 
     def fail_directory(self, path: Path, error: Exception) -> list[TopicPartition]:
         """A log directory is out of reach: forget its logs as they are; returns their names.
@@ -410,8 +460,8 @@ class LogStore:
             raise failures[0]
 
     def _checkpoint_in(self, directory: LogDirectory, file: str, offset_of: OffsetOf) -> None:
-        # A truncation on the loop moves a recovery point back while the clockwork's thread may be
-        # writing the one from before: the later look must be the later file.
+        # A truncation moves a recovery point back while the clockwork's thread may be writing the
+        # one from before: the later look must be the later file.
         with self._checkpointing:
             offsets = {
                 name: offset

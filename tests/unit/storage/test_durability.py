@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from barnabas.config import LogConfig
@@ -157,3 +159,37 @@ def test_a_truncation_during_a_sync_is_not_undone_by_it(tmp_path: Path) -> None:
     assert log.recovery_point <= 1
     log.release()
     assert open_at(tmp_path, SMALL, CRASHED).log_end_offset == 1
+
+
+class _Interrupting(int):
+    """An offset at whose comparison another thread has its turn."""
+
+    turn: Callable[[], object]
+
+    def __new__(cls, offset: int, turn: Callable[[], object]) -> _Interrupting:
+        made = super().__new__(cls, offset)
+        made.turn = turn
+        return made
+
+    def __gt__(self, other: int) -> bool:
+        self.turn()
+        return int(self) > other
+
+
+def test_st_8_a_sync_does_not_put_the_recovery_point_above_a_cut_made_meanwhile(
+    tmp_path: Path,
+) -> None:
+    """The loop cuts the log when the thread has asked whether it was cut, and not yet counted."""
+    log = open_at(tmp_path)
+    append(log, batch(10))
+    durability = log._durability
+    cut = threading.Thread(target=durability.truncated, args=(4,))
+
+    def turn() -> None:
+        cut.start()
+        cut.join(0.2)
+
+    taken = durability.take(log.segments, 10, 0)
+    durability.sync(taken._replace(snapshot_offset=_Interrupting(-1, turn)))
+    cut.join()
+    assert log.recovery_point == 4

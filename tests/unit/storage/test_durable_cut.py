@@ -10,9 +10,11 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.records.record import BatchBuilder
 from barnabas.simulation.whole.files import SimFiles
+from barnabas.storage.cleaner import Checkpoints
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from tests.unit.storage.disk import WatchedFiles, append, batch
 
 NAME = TopicPartition("t", 0)
 DATA = Path("/data")
@@ -38,8 +40,9 @@ def put(log: Log, fill: bytes, size_bytes: int, epoch: int) -> None:
     log.write_staged()
 
 
+@pytest.mark.parametrize("in_steps", [False, True])
 @pytest.mark.parametrize("second_bytes", [1096, 1500], ids=["at a page's end", "across it"])
-def test_a_record_that_was_cut_is_gone_for_good(second_bytes: int) -> None:
+def test_a_record_that_was_cut_is_gone_for_good(second_bytes: int, in_steps: bool) -> None:
     """Offset 1 of epoch 0 is cut, and epoch 4 writes others there, on pages of which any may be
     lost: what stands at offset 1 afterwards is of epoch 4, or nothing."""
     seen = set()
@@ -55,7 +58,10 @@ def test_a_record_that_was_cut_is_gone_for_good(second_bytes: int) -> None:
         put(log, b"2", second_bytes, 0)
         log.flush()
         before.checkpoint_recovery_points()
-        before.truncate(NAME, 1)
+        if in_steps:
+            before.begin_truncate(NAME, 1)  # who writes next does the rest
+        else:
+            before.truncate(NAME, 1)
         log.assign_leader_epoch(4)
         put(log, b"3", second_bytes, 4)
         put(log, b"4", 2000, 4)
@@ -70,3 +76,126 @@ def test_a_record_that_was_cut_is_gone_for_good(second_bytes: int) -> None:
         assert set(epochs[1:]) <= {4}, f"seed {seed}: what was cut is back: {epochs}"
         seen.add(len(epochs))
     assert len(seen) > 1, "no power cut has lost anything"
+
+
+CHECKPOINT = "recovery-point-offset-checkpoint"
+
+
+class SyncedFiles(WatchedFiles):
+    """Counts the syncs of small files too."""
+
+    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
+        super().write(path, data, sync=sync)
+        if sync:
+            self.synced.append(path.name.removesuffix(".tmp"))
+
+
+def many(tmp_path: Path, files: WatchedFiles, count: int = 20) -> LogStore:
+    """Logs of ten records, which were flushed, and that is checkpointed."""
+    found = LogStore.open(files, [tmp_path], config=LogConfig(), broker_id=0, now_ms=0)
+    for number in range(count):
+        log = found.create(TopicPartition("t", number), bytes(16), LogConfig())
+        for sequence in range(10):
+            append(log, batch(1, 50, producer=(9, 0, sequence)))
+        log.flush()
+    found.checkpoint_recovery_points()
+    files.synced.clear()
+    return found
+
+
+def test_many_cuts_are_one_checkpoint_and_wait_for_no_disk_on_their_own(tmp_path: Path) -> None:
+    """RE-10: a leader that is gone may have left something in each of its partitions."""
+    files = SyncedFiles()
+    found = many(tmp_path, files)
+    for name in found.logs:
+        found.begin_truncate(name, 9)
+    assert files.synced == []
+    assert {log.log_end_offset for log in found.logs.values()} == {9}
+    for name in found.logs:
+        for _ in found.learn(name):
+            assert files.synced == []
+    assert found.settle(list(found.logs)) == []
+    assert files.synced.count(CHECKPOINT) == 1
+    assert sorted(files.synced) == sorted([*["0" * 20 + ".log"] * 20, CHECKPOINT, tmp_path.name]), (
+        "the logs themselves, and the checkpoint with its name"
+    )
+    files.synced.clear()
+    for log in found.logs.values():
+        append(log, batch(1, 50, producer=(9, 0, 9)), epoch=3)
+        assert log.unsettled is None
+    assert files.synced == [], "nothing is left to wait for"
+    assert (tmp_path / CHECKPOINT).read_text().splitlines()[2:] == [
+        f"t {number} 9" for number in range(20)
+    ]
+    found.close()
+
+
+def test_a_checkpoint_that_says_no_more_of_a_cut_log_stays(tmp_path: Path) -> None:
+    files = SyncedFiles()
+    found = many(tmp_path, files, count=1)
+    append(found.logs[NAME], batch(1))
+    found.truncate(NAME, 10)
+    assert CHECKPOINT not in files.synced
+    found.close()
+
+
+def test_whoever_writes_to_a_cut_log_waits_for_the_cut(tmp_path: Path) -> None:
+    """A follower that is elected before its thread has come to it."""
+    files = SyncedFiles()
+    found = many(tmp_path, files, count=2)
+    log = found.logs[NAME]
+    found.begin_truncate(NAME, 5)
+    assert not append(log, batch(1, 50, producer=(9, 0, 5)), epoch=3).is_duplicate
+    assert [*files.synced] == ["0" * 20 + ".log", CHECKPOINT, tmp_path.name]
+    assert (tmp_path / CHECKPOINT).read_text().splitlines()[2:] == ["t 0 5", "t 1 10"]
+    assert found.settle([NAME]) == []
+    assert len(files.synced) == 3
+    found.close()
+
+
+def test_a_cut_looks_at_no_batch_if_none_that_is_gone_had_a_producer(tmp_path: Path) -> None:
+    """And so it takes as long in a full segment as in an empty one."""
+    files = WatchedFiles()
+    found = LogStore.open(files, [tmp_path], config=LogConfig(), broker_id=0, now_ms=0)
+    log = found.create(NAME, bytes(16), LogConfig())
+    append(log, batch(1, 50, producer=(9, 0, 0)))
+    for _ in range(5_000):
+        log.append(memoryview(batch(1, 50)), 0, 0)
+    log.write_staged()
+    files.bytes_read.clear()
+    found.truncate(NAME, 4_999)
+    assert sum(files.bytes_read.values()) < 50_000 < log.size_bytes
+    assert append(log, batch(1, 50, producer=(9, 0, 0))).is_duplicate
+    found.close()
+
+
+def test_producers_are_learned_in_steps(tmp_path: Path) -> None:
+    found = LogStore.open(WatchedFiles(), [tmp_path], config=LogConfig(), broker_id=0, now_ms=0)
+    log = found.create(NAME, bytes(16), LogConfig())
+    for sequence in range(3_000):
+        log.append(memoryview(batch(1, 50, producer=(9, 0, sequence))), 0, 0)
+    log.write_staged()
+    found.begin_truncate(NAME, 2_990)
+    steps = sum(1 for _ in found.learn(NAME))
+    assert steps > 3
+    log.release()  # what rests gives its files back meanwhile
+    assert append(log, batch(1, 50, producer=(9, 0, 2_989))).is_duplicate
+    assert not append(log, batch(1, 50, producer=(9, 0, 2_990))).is_duplicate
+    found.close()
+
+
+def test_st_7_a_cut_log_is_not_clean_above_it_after_a_crash(tmp_path: Path) -> None:
+    """The cleaner's own checkpoint is up to fifteen seconds late, and may say more."""
+    files = WatchedFiles()
+    found = many(tmp_path, files, count=1)
+    log = found.logs[NAME]
+    log.gaps.note(10)  # as before a swap
+    log.first_dirty_offset = 10
+    Checkpoints(files).write(tmp_path, {NAME: 10})
+    found.truncate(NAME, 4)
+    append(log, batch(8), epoch=3)
+    found._release()  # as a crash
+    found = LogStore.open(files, [tmp_path], config=LogConfig(), broker_id=0, now_ms=0)
+    Checkpoints(files).recall(found.logs[NAME], tmp_path)
+    assert found.logs[NAME].first_dirty_offset == 4
+    found.close()

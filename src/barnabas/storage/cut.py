@@ -1,0 +1,135 @@
+"""The cut of a log's end: what has to be on disk before anything is written there again.
+
+On the loop the log ends elsewhere at once, for itself and for its readers; files are renamed, and
+none is shortened. The rest suits a thread, in this order:
+
+    1   the directory is synced: what was renamed or removed stays so. Only then may the last
+        segment be cut: it looks whole then, and would not betray that what follows it, should that
+        be back, is of another past
+    2   the log file is cut and synced: what was cut off must not be back behind what is written
+        next; its checksums hold, and no other replica has it there
+    3   the note of gaps, and the epochs of a log that begins anew
+    4   the checkpoints that say more of the log than is true by now (`before_writes`)
+
+After a crash in between nothing was cut, or all was, or what is left ends at a hole. Whoever would
+write to the log earlier has to wait for all of it: see `Log.write_staged`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+from barnabas.storage.discards import Discards
+from barnabas.storage.epochs import LeaderEpochs
+from barnabas.storage.files import Files
+from barnabas.storage.gaps import Gaps
+from barnabas.storage.producers import Producers
+from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.storage.segments import Segments
+from barnabas.storage.snapshot import snapshot_offsets, snapshot_path
+
+
+class Cut:
+    """One cut of one log, until all of it is on disk and the producers are known again."""
+
+    __slots__ = (
+        "_directory",
+        "_ends_at",
+        "_files",
+        "_is_durable",
+        "_names",
+        "_settling",
+        "before_writes",
+        "epochs",
+        "gaps",
+        "producers",
+        "replay",
+    )
+
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._files = files
+        self._directory = directory
+        self._settling = threading.Lock()  # the thread's, or the loop's if that cannot wait
+        self._is_durable = False
+        self._names = 0  # that have changed
+        self._ends_at: tuple[Path, int] | None = None
+        self.gaps: Gaps | None = None
+        """To be noted anew."""
+        self.epochs: LeaderEpochs | None = None
+        """To be saved, where all of them were forgotten."""
+        self.replay: Generator[None, None, Producers] | None = None
+        """Finds the producers where the log ends now; None: they are known, or those it had."""
+        self.producers: Producers | None = None
+        """Those that were found. Until all are, the log's are from before the cut: in what is below
+        the high watermark they have the same transactions open."""
+        self.before_writes: Callable[[], object] | None = None
+        """What else has to be on disk."""
+
+    def begin(
+        self, segments: Segments, discards: Discards, offset: int, *, is_all: bool
+    ) -> list[int]:
+        """End the segments at `offset`, or begin them anew there; returns the offsets of the
+        snapshots that are left, ascending."""
+        snapshots = snapshot_offsets(self._files.list(self._directory))
+        kept = [each for each in snapshots if each <= offset and not is_all]
+        for each in snapshots[len(kept) :]:
+            self._files.remove(snapshot_path(self._directory, each))
+        is_all = is_all or offset < segments[0].base_offset
+        taken = list(segments) if is_all else segments.take_from(offset)
+        # The last one first: a crash in between may leave no gap.
+        discards.discard(reversed(taken), due_ms=0)
+        self._names = len(taken) + len(snapshots) - len(kept)
+        if is_all:
+            segments.replace_all(offset)
+        elif segments.active.truncate(offset):
+            self._ends_at = (segments.active.path(LOG_SUFFIX), segments.active.size_bytes)
+        return kept
+
+    def make_durable(self) -> None:
+        """All but `before_writes`; waits for the disk, and suits a thread. OSError."""
+        with self._settling:
+            if self._is_durable:
+                return
+            if self._names:
+                self._files.sync(self._directory)
+            if self._ends_at is not None:
+                path, size_bytes = self._ends_at
+                file = self._files.open(path)
+                try:
+                    file.truncate(size_bytes)
+                finally:
+                    file.release()
+                self._files.sync(path)
+            if self.gaps is not None:
+                self.gaps.note(self.gaps.end)
+            unsaved = None if self.epochs is None else self.epochs.unsaved()
+            if self.epochs is not None and unsaved is not None:
+                self.epochs.save(unsaved)
+                self._files.sync(self._directory)
+                self.epochs.saved(unsaved)
+
+    def learn(self) -> Iterator[None]:
+        """Find the producers, in small steps: others may have their turn between, and may go on."""
+        while self.replay is not None:
+            try:
+                next(self.replay)
+            except StopIteration as end:
+                self.producers, self.replay = end.value, None
+            else:
+                yield
+
+    def has_become_durable(self) -> None:
+        """`before_writes` has been done as well."""
+        self._is_durable = True
+
+    def settle(self, before: Producers) -> Producers:
+        """All of it, here and now; returns the producers, who were those `before`. OSError."""
+        for _ in self.learn():
+            pass
+        self.make_durable()
+        if self.before_writes is not None and not self._is_durable:
+            self.before_writes()
+        self._is_durable = True
+        return before if self.producers is None else self.producers

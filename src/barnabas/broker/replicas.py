@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -214,6 +215,7 @@ class Replicas:
         codes: Codes = {}
         role_changes: list[RoleChange] = []
         yield from self._set_strays_aside(request)
+        yield from self._make_logs(request)
         for done, state in enumerate(request.partitions, 1):
             codes[state.topic_partition] = self._apply(state, role_changes)
             if done % _PARTITIONS_PER_TURN == 0:
@@ -222,8 +224,32 @@ class Replicas:
             _log.info("%s", line)
         return codes
 
+    def _make_logs(self, request: LeaderAndIsr) -> Steps[None]:
+        """Those that are not there yet, with one wait for the disk, before anybody writes to them.
+
+        They are hosted then, without a leader; what cannot be is looked at again with its role.
+        """
+        missing = [each for each in request.partitions if not self._is_there(each.topic_partition)]
+        for done, state in enumerate(missing, 1):
+            with suppress(_Unhosted):
+                self._try_to_host(state)
+            if done % _PARTITIONS_PER_TURN == 0:
+                yield None
+        if missing:
+            yield from self._note_made()
+
+    def _is_there(self, name: TopicPartition) -> bool:
+        return name in self._replicas or name in self._store.logs
+
+    def _note_made(self) -> Steps[None]:
+        try:
+            yield self._store.note_made
+        except DirectoryError as error:
+            self.directory_failed(error.directory, error)
+
     def _apply_again(self, state: PartitionState) -> None:
         """What had to be put off."""
+        at_once(self._make_logs(LeaderAndIsr(0, 0, (state,))))
         role_changes: list[RoleChange] = []
         self._apply(state, role_changes)
         for line in role_lines(self._broker_id, role_changes):
@@ -511,7 +537,7 @@ class Replicas:
         log = self._store.logs.get(name)
         try:
             if log is None:
-                log = self._store.create(name, state.topic_id, config, is_new=state.is_new)
+                log = self._store.make(name, state.topic_id, config, is_new=state.is_new)
                 self._made[name] = self._broker_epoch
             elif log.topic_id is None:
                 self._store.give_topic_id(name, state.topic_id)

@@ -7,6 +7,7 @@
     recovery-point-offset-checkpoint    up to where each partition is on disk for sure
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         where each partition begins, if not with its first segment
+    .barnabas_topic_ids                 which topics the newest partitions belong to
     cleaner-offset-checkpoint           up to where each compacted partition is clean
     <topic>-<partition>/                a replica
     <topic>-<partition>.<32 hex>-delete/     one that was deleted and is about to go
@@ -30,6 +31,7 @@ from barnabas.config import parse_properties
 from barnabas.errors import ConfigError, CorruptData
 from barnabas.storage.checkpoint import encode_entries, read_offsets, replace_file, write_offsets
 from barnabas.storage.files import Files, Lock
+from barnabas.storage.topic_ids import TopicIds
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -67,7 +69,7 @@ class DirectoryError(OSError):
 class LogDirectory:
     """A log directory that this broker holds."""
 
-    __slots__ = ("_files", "_lock", "_written", "cluster_id", "path", "was_clean")
+    __slots__ = ("_files", "_lock", "_written", "cluster_id", "path", "topic_ids", "was_clean")
 
     def __init__(self, files: Files, path: Path, broker_id: int) -> None:
         """Take the directory, making it if need be.
@@ -77,6 +79,7 @@ class LogDirectory:
         self.path = path
         self._files = files
         self._written: dict[str, Mapping[TopicPartition, int]] = {}
+        self.topic_ids = TopicIds(files, path)
         try:
             _make_directory(files, path)
             self._lock: Lock = files.lock(path / _LOCK)

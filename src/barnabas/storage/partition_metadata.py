@@ -40,7 +40,27 @@ def read_topic_id(files: Files, directory: Path) -> bytes | None:
     return topic_id
 
 
-def write_topic_id(files: Files, directory: Path, topic_id: bytes) -> None:
+def settle_topic_id(
+    files: Files, directory: Path, noted: bytes | None, *, is_empty: bool
+) -> bytes | None:
+    """As `read_topic_id`, where a power cut may have taken the file with what was written of it.
+
+    `noted`: what `topic_ids` says. Of a log that `is_empty` nobody has noted it if it was not made
+    altogether; then it is any topic's.
+    """
+    try:
+        found = read_topic_id(files, directory)
+    except CorruptData:
+        if noted is None and not is_empty:
+            raise
+        found = None
+    if found is None and noted is not None:
+        write_topic_id(files, directory, noted)
+        return noted
+    return found
+
+
+def write_topic_id(files: Files, directory: Path, topic_id: bytes, *, sync: bool = True) -> None:
     encoded = urlsafe_b64encode(topic_id).rstrip(b"=").decode()
     text = f"version: 0\ntopic_id: {encoded}"
-    replace_file(files, directory / FILE_NAME, text.encode())
+    replace_file(files, directory / FILE_NAME, text.encode(), sync=sync)

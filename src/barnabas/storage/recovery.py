@@ -35,7 +35,7 @@ from barnabas.storage.gaps import UNKNOWN, read_gaps_end
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.leftovers import settle
 from barnabas.storage.log import Log
-from barnabas.storage.partition_metadata import read_topic_id
+from barnabas.storage.partition_metadata import settle_topic_id
 from barnabas.storage.producers import Producers
 from barnabas.storage.replay import apply_batch, replay
 from barnabas.storage.segment import (
@@ -75,6 +75,8 @@ class Start(NamedTuple):
     recovery_point: int = 0
     log_start_offset: int = 0
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
+    topic_id: bytes | None = None
+    """As it was noted when the log was made."""
 
 
 def open_log(
@@ -143,7 +145,12 @@ class _Opening:
             log_end_offset=end_offset,
             durable=self._durable(end_offset),
             snapshot_offset=snapshot_offset,
-            topic_id=read_topic_id(self.files, self.directory),
+            topic_id=settle_topic_id(
+                self.files,
+                self.directory,
+                self.start.topic_id,
+                is_empty=not any(segment.size_bytes for segment in self.segments),
+            ),
             gaps_end=self.gaps_end,
         )
 

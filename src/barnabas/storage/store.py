@@ -59,6 +59,7 @@ class LogStore:
         "_homes",
         "_is_suspect",
         "_logs",
+        "_made",
         "_producer_expiration_ms",
         "high_watermarks",
     )
@@ -78,6 +79,7 @@ class LogStore:
         self._checkpointing = threading.Lock()
         self._failed: dict[Path, Exception] = {}
         self._logs: dict[TopicPartition, Log] = {}
+        self._made: dict[LogDirectory, dict[TopicPartition, bytes]] = {}  # and not noted
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         """As last checkpointed."""
@@ -153,6 +155,7 @@ class LogStore:
         recovery_points = directory.read_checkpoint(RECOVERY_POINTS)
         log_starts = directory.read_checkpoint(LOG_STARTS)
         high_watermarks = directory.read_checkpoint(HIGH_WATERMARKS)
+        noted = directory.topic_ids.read()
         directory.begin()
         directory.purge()
         is_cut = is_back = False
@@ -163,6 +166,7 @@ class LogStore:
                 recovery_point=recovery_points.get(topic_partition, 0),
                 log_start_offset=log_starts.get(topic_partition, 0),
                 producer_expiration_ms=self._producer_expiration_ms,
+                topic_id=noted.get(topic_partition),
             )
             path = directory.path_of(topic_partition)
             log = open_log(self._files, path, topic_partition, config, start)
@@ -176,6 +180,9 @@ class LogStore:
             high_watermark = high_watermarks.get(topic_partition, 0)
             self.high_watermarks[topic_partition] = min(high_watermark, log.log_end_offset)
             is_cut = is_cut or high_watermark > log.log_end_offset
+        directory.topic_ids.begin(
+            {name: noted[name] for name in self._names_in(directory) if name in noted}
+        )
         if is_back:
             # It died in a truncation, and what is written here from now on is not durable yet.
             self._checkpoint_in(directory, RECOVERY_POINTS, self._recovery_point)
@@ -267,26 +274,58 @@ class LogStore:
         """An empty log. Unless the partition `is_new` it may lie in a directory that is offline,
         and is not made a second time: OSError, as without any directory. DirectoryError if the
         disk refuses."""
+        log = self.make(topic_partition, topic_id, config, is_new=is_new)
+        self.note_made()
+        return log
+
+    def make(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        config: LogConfig,
+        *,
+        is_new: bool = False,
+    ) -> Log:
+        """`create`; but nothing may be written to it before `note_made` has returned."""
         assert topic_partition not in self._logs, f"{topic_partition} exists"
         if self._failed and not (is_new and self._directories):
             path, reason = next(iter(self._failed.items()))
             # Without any directory the broker is about to stop, and is told to host all the same.
             what = "has no other place" if is_new else "may lie there"
             raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
-        homes = list(self._homes.values())
-        directory = min(self._directories, key=homes.count)
+        directory = self._directories[0]
+        if len(self._directories) > 1:
+            homes = list(self._homes.values())
+            directory = min(self._directories, key=homes.count)
         path = directory.path_of(topic_partition)
         self._forget_namesake(directory, topic_partition)
         try:
             self._files.make_directory(path)
             begin_without_gaps(self._files, path)
-            write_topic_id(self._files, path, topic_id)  # which makes both durable
+            write_topic_id(self._files, path, topic_id, sync=False)
             log = open_log(self._files, path, topic_partition, config, Start(is_clean=True))
         except OSError as cause:
             raise DirectoryError(directory.path, cause) from cause
         self._logs[topic_partition] = log
         self._homes[topic_partition] = directory
+        self._made.setdefault(directory, {})[topic_partition] = topic_id
         return log
+
+    def note_made(self) -> None:
+        """Whose topics' the logs are that were made since this was last called: on disk for sure
+        when it returns, and until their own files are. Suits a thread. DirectoryError."""
+        with self._checkpointing:
+            made, self._made = self._made, {}
+            for directory, ids in made.items():
+                known = {
+                    name: log.topic_id
+                    for name in self._names_in(directory)
+                    if (log := self._logs.get(name)) is not None and log.topic_id is not None
+                }
+                try:
+                    directory.topic_ids.add(ids, known)
+                except OSError as cause:
+                    raise DirectoryError(directory.path, cause) from cause
 
     def _forget_namesake(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
         """Take an earlier log of this name out of the checkpoints: after a crash, what it had

@@ -122,6 +122,7 @@ def test_a_file_that_cannot_be_done_without_takes_its_directory_offline(
     two: tuple[Path, Path], name: str, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     (two[0] / name).write_bytes(content)
+    (two[0] / ".barnabas_topic_ids").unlink()  # as of a log that is older than this file
     store = _open(*two)
     assert store.failed_directories == (two[0],)
     assert list(store.logs) == [T[1], T[3]]

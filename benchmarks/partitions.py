@@ -1,0 +1,72 @@
+"""How long many partitions take to be made, led anew and deleted, and how long others wait.
+
+    python -m benchmarks.partitions [--partitions N]
+
+What the controller's LeaderAndIsr and StopReplica cost a broker: directories, logs and roles. The
+new leader epoch is given to logs that were flushed before. The longest turn of the loop is what
+clients wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from barnabas.broker.replicas import Replicas
+from barnabas.broker.turns import in_turns
+from barnabas.clock import SystemClock
+from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
+from barnabas.cluster.image import PartitionImage
+from barnabas.config import BrokerConfig, LogConfig
+from barnabas.records.record import BatchBuilder
+from barnabas.storage.files import OsFiles
+from barnabas.storage.store import LogStore
+from barnabas.types import TopicPartition
+from benchmarks.figures import Figure, parser_of, show
+from benchmarks.truncation import longest_turn
+
+PARTITIONS = 1_000
+_TOPIC_ID = bytes(range(16))
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
+    options = parser.parse_args()
+    show(f"{options.partitions} partitions", measure(options.partitions), options.json)
+
+
+def measure(partitions: int) -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory:
+        files = OsFiles()
+        store = LogStore.open(files, [Path(directory)], config=LogConfig(), broker_id=0, now_ms=0)
+        replicas = Replicas(0, store, BrokerConfig({}), SystemClock())
+        names = tuple(TopicPartition("t", number) for number in range(partitions))
+
+        def leading(epoch: int, *, is_new: bool) -> LeaderAndIsr:
+            led = PartitionImage(0, epoch, (0,), (0,), epoch, 1)
+            states = (PartitionState(name, _TOPIC_ID, led, {}, is_new) for name in names)
+            return LeaderAndIsr(1, 1, tuple(states))
+
+        made = asyncio.run(longest_turn(in_turns(replicas.leader_and_isr(leading(0, is_new=True)))))
+        for log in store.logs.values():
+            builder = BatchBuilder(0, -1, -1, -1)
+            builder.append(0, None, b"x")
+            log.append(memoryview(bytearray(builder.build())), 0, 0)
+            log.flush()
+        led = asyncio.run(longest_turn(in_turns(replicas.leader_and_isr(leading(1, is_new=False)))))
+        stop = StopReplica(1, 1, names, delete=True)
+        deleted = asyncio.run(longest_turn(in_turns(replicas.stop_replica(stop))))
+        store.close()
+    figures = []
+    for what, (took_s, longest_s) in (("made", made), ("led anew", led), ("deleted", deleted)):
+        figures += [
+            Figure(what, "s", took_s, partitions / 1_000),
+            Figure(f"{what}: longest turn", "s", longest_s, 0.02),
+        ]
+    return figures
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Which topic new partitions belong to: `.barnabas_topic_ids`, one per log directory.
+
+    t 0 AAECAwQFBgcICQoLDA0ODw        <topic> <partition> <topic id as in partition.metadata>
+
+A partition's own `partition.metadata` (KIP-516) is written when it is made, and not synced: with a
+thousand partitions made at once that would be a thousand waits for the disk. One line of each goes
+to the end of this file instead, with one sync for all, before anything is written to their logs.
+Where a power cut has left a partition's file empty, or none, the last line here tells its topic.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from barnabas.storage.checkpoint import replace_file
+from barnabas.storage.files import Files
+from barnabas.types import TopicPartition
+
+FILE_NAME = ".barnabas_topic_ids"
+
+_ID_BYTES = 16
+_MANY_LINES = 1_000
+
+
+class TopicIds:
+    """The file of one log directory. It is one thread's at a time."""
+
+    __slots__ = ("_files", "_lines", "_path")
+
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._files = files
+        self._path = directory / FILE_NAME
+        self._lines = 0
+
+    def read(self) -> dict[TopicPartition, bytes]:
+        """What it says; a line that is cut or damaged says nothing."""
+        try:
+            text = self._files.read(self._path).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return {}
+        found = {}
+        for line in text.split("\n")[:-1]:
+            topic, _, rest = line.partition(" ")
+            partition, _, encoded = rest.partition(" ")
+            try:
+                topic_id = urlsafe_b64decode(encoded + "==")
+                if len(topic_id) == _ID_BYTES:
+                    found[TopicPartition(topic, int(partition))] = topic_id
+            except (Error, ValueError):
+                continue
+        return found
+
+    def begin(self, known: Mapping[TopicPartition, bytes]) -> None:
+        """Say this, and no more; durable when it returns."""
+        replace_file(self._files, self._path, _encoded(known.items()))
+        self._lines = len(known)
+
+    def add(
+        self, made: Mapping[TopicPartition, bytes], known: Mapping[TopicPartition, bytes]
+    ) -> None:
+        """Say of these too, durably; `known`: of all that there are, if it is to be begun anew."""
+        self._lines += len(made)
+        if self._lines > 2 * len(known) + _MANY_LINES:
+            self.begin(known)
+            return
+        file = self._files.open(self._path, create=True)
+        try:
+            file.write(file.size(), _encoded(made.items()))
+        finally:
+            file.release()
+        self._files.sync(self._path)
+
+
+def _encoded(entries: Iterable[tuple[TopicPartition, bytes]]) -> bytes:
+    lines = [
+        f"{name.topic} {name.partition} {urlsafe_b64encode(topic_id).rstrip(b'=').decode()}\n"
+        for name, topic_id in entries
+    ]
+    return "".join(lines).encode()

@@ -222,4 +222,5 @@ async def level(leader: Site, follower: Site, name: TopicPartition = NAME) -> No
     """Return when the follower has everything, and knows that it is committed."""
     end = leader.end(name)
     await until(lambda: follower.end(name) == end and follower.replica(name).high_watermark == end)
+    await until(lambda: follower.replica(name).log.unsettled is None)  # its file is cut later
     assert follower.files(name) == leader.files(name)

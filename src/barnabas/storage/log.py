@@ -450,8 +450,7 @@ class Log:
         """Forget everything from `offset` on, and all of the batch that holds it: what is missing
         comes from the leader again. For a follower whose leader has something else there.
 
-        Unless it `settles`, what waits for the disk or takes long is left: see `unsettled`. The
-        recovery point may move back: see `LogStore.truncate`.
+        Unless it `settles`, what waits for the disk is left: see `unsettled`, `LogStore.truncate`.
         """
         with self._failing():
             if offset < self.log_end_offset:
@@ -465,10 +464,7 @@ class Log:
             self.settle()
 
     def start_at(self, offset: int, *, settles: bool = True) -> None:
-        """Forget everything, and begin anew, empty, at `offset`: what the leader has begins there.
-
-        Both the recovery point and the log start may move back: see `truncate`.
-        """
+        """Forget all, and begin anew, empty, at `offset`; the log start may move back as well."""
         with self._failing():
             # A log without epochs tells nobody that it has diverged: the file's go last.
             self._cut(offset, is_all=True).epochs = self.epochs
@@ -484,8 +480,7 @@ class Log:
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.swaps.undo()
         snapshots = cut.begin(self._segments, self._discards, offset, is_all=is_all)
-        if self.gaps.cut(offset):
-            cut.gaps = self.gaps
+        cut.gaps = self.gaps if self.gaps.cut(offset) else None
         self.log_end_offset = self._cut_at = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self._durability.truncated(offset)

@@ -125,6 +125,8 @@ def headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
     """A record's headers: pairs of a name and bytes, text (sent as UTF-8) or None."""
     if value is None:
         return ()
+    if isinstance(value, Mapping):
+        raise TypeError(f"headers: must be a sequence of pairs, not {_kind(value)}")
     checked = []
     for pair in several(value, "headers"):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -176,16 +178,14 @@ def offset(value: object, argument: str) -> Offset:
 
 
 def several(value: object, argument: str) -> list[object]:
-    """The members of a list, a tuple or whatever else can be walked; no text, and no mapping."""
+    """The members of a list, the keys of a mapping, or whatever else can be walked; no text."""
     given: Iterable[object] = value  # type: ignore[assignment]
     return list(walked(given, argument))
 
 
 def walked(value: Iterable[V], argument: str) -> Iterator[V]:
     """As `several`, one after the other, for what may have many."""
-    if isinstance(value, str | bytes | bytearray | memoryview | Mapping) or not isinstance(
-        value, Iterable
-    ):
+    if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise TypeError(f"{argument}: must be a sequence, not {_kind(value)}")
     return iter(value)
 

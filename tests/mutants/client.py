@@ -22,7 +22,11 @@ _TROUBLE = partial(Mutation, "client/trouble.py", tests=("unit/client/test_troub
 
 MUTATIONS = (
     _FETCHED("if record.offset >= self.offset:", "if True:"),
-    _FETCHED("if header.last_offset < self.offset:", "if False:"),
+    _FETCHED(
+        "if header.last_offset < self.offset:",
+        "if False:",
+        why_it_survives="it saves work alone: records in front of the offset are left out later",
+    ),
     _FETCHED(
         "ahead[-1].first_offset <= header.last_offset",
         "ahead[-1].first_offset < header.last_offset",

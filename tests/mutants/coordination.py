@@ -34,7 +34,11 @@ _TIMEOUTS = partial(
 
 MUTATIONS = (
     _JOINING("    group.unsynced.discard(old_id)\n", ""),
-    _JOINING("    refuse_sync(turn, member, FencedInstanceId)\n", ""),
+    _JOINING(
+        "    refuse_sync(turn, member, FencedInstanceId)\n",
+        "",
+        why_it_survives="a test is missing",
+    ),
     _MEMBERSHIP("    group.unsynced.discard(member.member_id)\n", ""),
     _MEMBERSHIP(
         "    if request.generation_id != group.generation:\n        return IllegalGeneration\n",

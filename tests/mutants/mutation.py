@@ -13,7 +13,7 @@ class Mutation(NamedTuple):
     replacement: str
     tests: tuple[str, ...]  # below tests, the nearest ones
     why_it_survives: str = ""
-    """For one that no test finds, and none has to."""
+    """Of one that is known to: either it changes nothing, or a test is missing."""
 
     @property
     def name(self) -> str:

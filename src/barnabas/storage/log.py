@@ -458,8 +458,7 @@ class Log:
                     begin = self._segments.batch_begin(offset)
                     offset = max(begin, self.log_start_offset)
                 self._cut(offset)
-            # A new leader's epoch may begin at the end of the log.
-            self.epochs.truncate_from_end(offset)
+            self.epochs.truncate_from_end(offset)  # one may begin at the end of the log
         if settles:
             self.settle()
 

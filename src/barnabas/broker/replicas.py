@@ -9,18 +9,17 @@ KAFKA_STORAGE_ERROR from then on, and `on_directory_failed` is told which they a
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from barnabas.broker.descriptors import Shortage
-from barnabas.broker.flush import flush
 from barnabas.broker.lanes import OF_THE_LOOP, Lanes
+from barnabas.broker.log_changes import LogChanges
 from barnabas.broker.postponed import Postponed
 from barnabas.broker.replica import Replica
+from barnabas.broker.staged_writes import StagedWrites
 from barnabas.broker.state_changes import RoleChange, role_lines
 from barnabas.broker.turns import Steps, at_once
 from barnabas.clock import Clock
@@ -32,7 +31,6 @@ from barnabas.cluster.control import (
     StopReplica,
 )
 from barnabas.cluster.image import NO_LEADER, PartitionImage, TopicImage
-from barnabas.cluster.layout import uuid_text
 from barnabas.config import BrokerConfig
 from barnabas.errors import (
     NONE,
@@ -78,19 +76,18 @@ class Replicas:
     __slots__ = (
         "_broker_epoch",
         "_broker_id",
+        "_changes",
         "_clock",
         "_config",
         "_dirty",
         "_has_unread",
         "_live",
-        "_made",
         "_offline",
         "_overrides",
         "_replicas",
         "_replicated",
         "_shortage",
         "_store",
-        "_write_soon",
         "failed_isr_updates",
         "is_elsewhere",
         "isr_expands",
@@ -105,7 +102,10 @@ class Replicas:
         "on_stopped_following",
         "postponed",
         "preparing",
+        "start_flush",
         "unplaced",
+        "write_soon",
+        "write_staged",
     )
 
     def __init__(
@@ -124,10 +124,14 @@ class Replicas:
         self._replicas: dict[tuple[str, int], Replica] = {}  # by TopicPartition
         self._overrides: dict[str, Mapping[str, str]] = {}  # of the topics hosted here
         self._offline: set[TopicPartition] = set()
-        self._made: dict[TopicPartition, int] = {}  # logs of this life, and for which registration
+        self._changes = LogChanges(self, store)
         # Nobody knows what lies in a directory that has failed before it was read.
         self._has_unread = bool(store.failed_directories)
-        self._dirty: list[Replica] = []
+        writes = StagedWrites(self, clock)
+        self._dirty = writes.dirty
+        self.write_staged = writes.write
+        self.write_soon = writes.write_soon
+        self.start_flush = writes.start_flush
         self._replicated: dict[Replica, None] = {}  # what is led here and followed elsewhere
         self.preparing: set[str] = set()
         """Topics whose batches are more than looked at: see `storage.admission.prepare`."""
@@ -154,7 +158,6 @@ class Replicas:
         """Logs that were found at the start, and of which nobody has said since who leads them."""
         self._live: dict[int, int] = {}
         self._broker_epoch = -1
-        self._write_soon: asyncio.Handle | None = None
         self._shortage = Shortage(clock)
         self.postponed = Postponed(self._apply_again)
         """What waits for file descriptors. Whoever stops a partition has it forgotten here."""
@@ -180,6 +183,10 @@ class Replicas:
             raise NotLeaderOrFollower(f"this broker does not lead {replica.topic_partition}")
         return replica
 
+    @property
+    def has_staged(self) -> bool:
+        return bool(self._dirty)
+
     def hosted(self, topic_partition: tuple[str, int], leader_epoch: int = NO_EPOCH) -> Replica:
         """As `leader_of`, of a replica that leads or follows."""
         # A plain tuple will do: it equals the TopicPartition, and is made in a tenth of the time.
@@ -189,6 +196,10 @@ class Replicas:
         if leader_epoch != NO_EPOCH:
             replica.partition.check_leader_epoch(leader_epoch)
         return replica
+
+    def get(self, topic_partition: TopicPartition) -> Replica | None:
+        """The replica, if it is hosted."""
+        return self._replicas.get(topic_partition)
 
     def hosts(self, replica: Replica) -> bool:
         """Whether it is still this one. Who has awaited something may hold one that is not."""
@@ -214,7 +225,7 @@ class Replicas:
         """
         codes: Codes = {}
         role_changes: list[RoleChange] = []
-        yield from self._set_strays_aside(request)
+        yield from self._changes.set_strays_aside(request, self._broker_epoch)
         yield from self._make_logs(request)
         for done, state in enumerate(request.partitions, 1):
             codes[state.topic_partition] = self._apply(state, role_changes)
@@ -229,31 +240,23 @@ class Replicas:
 
         They are hosted then, without a leader; what cannot be is looked at again with its role.
         """
-        missing = [each for each in request.partitions if not self._is_there(each.topic_partition)]
+        there = (self._replicas, self._store.logs)
+        missing = [
+            state
+            for state in request.partitions
+            if not any(state.topic_partition in those for those in there)
+        ]
         for done, state in enumerate(missing, 1):
             with suppress(_Unhosted):
                 self._try_to_host(state)
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
         if missing:
-            yield from self._note_made()
-
-    def _is_there(self, name: TopicPartition) -> bool:
-        return name in self._replicas or name in self._store.logs
-
-    def _note_made(self) -> Steps[None]:
-        try:
-            yield self._store.note_made
-        except DirectoryError as error:
-            self.directory_failed(error.directory, error)
+            yield from self._changes.note_made()
 
     def _apply_again(self, state: PartitionState) -> None:
         """What had to be put off."""
-        at_once(self._make_logs(LeaderAndIsr(0, 0, (state,))))
-        role_changes: list[RoleChange] = []
-        self._apply(state, role_changes)
-        for line in role_lines(self._broker_id, role_changes):
-            _log.info("%s", line)
+        at_once(self.leader_and_isr(LeaderAndIsr(0, 0, (state,))))
 
     def _apply(self, state: PartitionState, role_changes: list[RoleChange]) -> int:
         """What is said of one partition; an error code."""
@@ -291,45 +294,6 @@ class Replicas:
             end = replica.log.log_end_offset
             role_changes.append(RoleChange(partition, told, end, *before))
         return NONE
-
-    def _set_strays_aside(self, request: LeaderAndIsr) -> Steps[None]:
-        """Logs of topics that were deleted while nobody could tell this broker, and made again."""
-        homes: dict[Path, None] = {}
-        for state in request.partitions:
-            name = state.topic_partition
-            log = self._store.logs.get(name)
-            if log is None or log.topic_id in (None, state.topic_id):
-                continue
-            replica = self._replicas.get(name)
-            if replica is not None:
-                if self._made.get(name) == self._broker_epoch:
-                    # It was made for this registration, and no topic is deleted without the word
-                    # of its live brokers: this was said before, on a connection that was given up.
-                    _log.error("%s: a LeaderAndIsr of another topic of that name is refused", name)
-                    continue
-                del self._replicas[name]
-                self._gone(replica)
-            _log.warning(
-                "%s belongs to another topic of that name, whose id is %s: its directory is set "
-                "aside with the suffix -stray, and never opened; remove it if it is not needed",
-                log.directory,
-                uuid_text(log.topic_id or b""),
-            )
-            try:
-                homes[self._store.set_aside(name, is_stray=True)] = None
-            except DirectoryError as error:
-                self._offline.add(name)
-                self.directory_failed(error.directory, error)
-            yield None
-        yield from self._sync_names(homes)
-
-    def _sync_names(self, directories: Iterable[Path]) -> Steps[None]:
-        """What was set aside in these log directories stays so. One that refuses has failed."""
-        for path in directories:
-            try:
-                yield partial(self._store.sync_names, path)
-            except DirectoryError as error:
-                self.directory_failed(error.directory, error)
 
     def _take_role(self, replica: Replica, told: PartitionImage) -> None:
         """Lead or follow in a new epoch, or with another ISR in the one that is."""
@@ -387,15 +351,14 @@ class Replicas:
             if replica is not None:
                 self._gone(replica)
             if request.delete and name in self._store.logs:
-                self._made.pop(name, None)
-                home = self._delete(name)
+                home = self._changes.delete(name)
                 if home is None:
                     codes[name] = KafkaStorageError.code
                 else:
                     deleted[name] = home
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
-        yield from self._sync_names(dict.fromkeys(deleted.values()))
+        yield from self._changes.sync_names(dict.fromkeys(deleted.values()))
         for name, home in deleted.items():
             if home not in self._store.online_directories:
                 self._offline.add(name)
@@ -420,17 +383,7 @@ class Replicas:
                 known = replica.partition
                 if known.topic_id != topic.topic_id or known.leader_epoch < partition.leader_epoch:
                     _log.warning("%s has moved to other brokers", replica.topic_partition)
-                    del self._replicas[replica.topic_partition]
-                    self._gone(replica)
-
-    def _delete(self, name: TopicPartition) -> Path | None:
-        """Where it lay; None: the disk refuses, and the directory has failed with the log in it."""
-        try:
-            return self._store.set_aside(name)
-        except DirectoryError as error:
-            self._offline.add(name)
-            self.directory_failed(error.directory, error)
-            return None
+                    self.drop(replica)
 
     def _is_out_of_reach(self, name: TopicPartition, delete: bool) -> bool:
         """Whether a replica that is to be stopped lies, or may lie, where nobody can reach it."""
@@ -497,12 +450,18 @@ class Replicas:
             self.isr_expands.increment(not before.issuperset(partition.isr))
         replica.isr_changed()
 
-    def _propose(self, proposal: IsrProposal) -> None:
-        self.on_propose(proposal)
-
     def _left(self, replica: Replica, reason: KafkaError | None = None) -> None:
         self.on_left(replica)
         replica.stopped(reason)
+
+    def drop(self, replica: Replica) -> None:
+        """Host it no longer; its log stays where it is."""
+        del self._replicas[replica.topic_partition]
+        self._gone(replica)
+
+    def out_of_reach(self, name: TopicPartition) -> None:
+        """A partition's log cannot be had from its disk, which is about to fail."""
+        self._offline.add(name)
 
     def _gone(self, replica: Replica, reason: KafkaError | None = None) -> None:
         """It is hosted no longer."""
@@ -538,7 +497,7 @@ class Replicas:
         try:
             if log is None:
                 log = self._store.make(name, state.topic_id, config, is_new=state.is_new)
-                self._made[name] = self._broker_epoch
+                self._changes.made[name] = self._broker_epoch
             elif log.topic_id is None:
                 self._store.give_topic_id(name, state.topic_id)
         except OSError as error:
@@ -560,7 +519,7 @@ class Replicas:
         partition.live = self._live
         partition.broker_epoch = self._broker_epoch
         partition.log_start_offset = log.log_start_offset
-        replica = Replica(log, partition, self._dirty, self._propose)
+        replica = Replica(log, partition, self._dirty, lambda proposal: self.on_propose(proposal))
         self._replicas[name] = replica
         return replica
 
@@ -590,51 +549,6 @@ class Replicas:
             self.preparing.add(log.topic_partition.topic)
         else:
             self.preparing.discard(log.topic_partition.topic)
-
-    # --- writing ---------------------------------------------------------------------------------
-
-    @property
-    def has_staged(self) -> bool:
-        return bool(self._dirty)
-
-    def write_staged(self) -> None:
-        """Write what this wake-up appended, partition by partition, and let it count.
-
-        A partition whose write fails goes offline with its directory; whoever appended to it sees
-        that its log has failed.
-        """
-        dirty = self._dirty[:]
-        self._dirty.clear()
-        now_ms = self._clock.monotonic_ms()
-        for replica in dirty:
-            if not self.hosts(replica):
-                continue  # deleted since, or lost with its directory: nobody waits for it any more
-            try:
-                replica.write_staged()
-            except OSError as error:
-                self.fail_directory(replica, error)
-                continue
-            if replica.flush is not None:
-                continue  # what is appended during a flush counts after the next one
-            if replica.log.due_flush(now_ms):
-                self.start_flush(replica)
-            elif replica.partition.is_leader:
-                replica.counted(now_ms, replica.log.log_end_offset)
-
-    def write_soon(self) -> None:
-        """Have what was appended outside of a request written, before the loop waits again."""
-        if self._dirty and self._write_soon is None:
-            self._write_soon = asyncio.get_running_loop().call_soon(self._write_now)
-
-    def _write_now(self) -> None:
-        self._write_soon = None
-        self.write_staged()
-
-    def start_flush(self, replica: Replica) -> None:
-        """Force the log to disk in a thread; it counts for the high watermark when that is done."""
-        if replica.flush is None:
-            task = asyncio.get_running_loop().create_task(flush(replica, self, self._clock))
-            replica.flush = task
 
     # --- directories that fail -------------------------------------------------------------------
 
@@ -680,8 +594,6 @@ class Replicas:
             self._gone(lost, KafkaStorageError(f"the log directory of {name} is offline"))
         if self.on_directory_failed is not None:
             self.on_directory_failed(directory, names)
-
-    # --- checkpoints -----------------------------------------------------------------------------
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """Of all hosted partitions, for their checkpoint."""

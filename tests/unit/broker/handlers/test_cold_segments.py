@@ -169,7 +169,7 @@ def test_what_went_meanwhile_is_looked_for_again(node: Broker, client: RawClient
 
         stale = timestamp_lookup(log, T0 + 3)
         log.raise_log_start(8)
-        log.enforce_retention(T0, log.log_end_offset)
+        log.enforce_retention(T0, log.log_end_offset, T0)
         fresh = timestamp_lookup(log, T0 + 3)
         fresh.run()
         return stale.is_of(log), fresh.is_of(log), fresh.found

@@ -1,0 +1,93 @@
+"""What LeaderAndIsr and StopReplica change on disk: logs set aside, made and deleted.
+
+What is answered is durable: names are changed first, for all partitions of a request, and then each
+log directory is synced once, in a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.broker.turns import Steps
+from barnabas.cluster.control import LeaderAndIsr
+from barnabas.cluster.layout import uuid_text
+from barnabas.storage.directory import DirectoryError
+from barnabas.storage.store import LogStore
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.replicas import Replicas
+
+_log = logging.getLogger(__name__)
+
+
+class LogChanges:
+    """Those of one broker."""
+
+    __slots__ = ("_replicas", "_store", "made")
+
+    def __init__(self, replicas: Replicas, store: LogStore) -> None:
+        self._replicas = replicas
+        self._store = store
+        self.made: dict[TopicPartition, int] = {}
+        """Logs that were made in this life, and the broker epoch in which."""
+
+    def set_strays_aside(self, request: LeaderAndIsr, broker_epoch: int) -> Steps[None]:
+        """Rename logs of topics that were deleted, and made again, without this broker's notice."""
+        homes: dict[Path, None] = {}
+        for state in request.partitions:
+            name = state.topic_partition
+            log = self._store.logs.get(name)
+            if log is None or log.topic_id in (None, state.topic_id):
+                continue
+            replica = self._replicas.get(name)
+            if replica is not None:
+                if self.made.get(name) == broker_epoch:
+                    # It was made for this registration, and no topic is deleted without the word
+                    # of its live brokers: this was said before, on a connection that was given up.
+                    _log.error("%s: a LeaderAndIsr of another topic of that name is refused", name)
+                    continue
+                self._replicas.drop(replica)
+            _log.warning(
+                "%s belongs to another topic of that name, whose id is %s: its directory is set "
+                "aside with the suffix -stray, and never opened; remove it if it is not needed",
+                log.directory,
+                uuid_text(log.topic_id or b""),
+            )
+            home = self._set_aside(name, is_stray=True)
+            if home is not None:
+                homes[home] = None
+            yield None
+        yield from self.sync_names(homes)
+
+    def note_made(self) -> Steps[None]:
+        """Have the logs that were just made on disk, before anybody writes to them."""
+        try:
+            yield self._store.note_made
+        except DirectoryError as error:
+            self._replicas.directory_failed(error.directory, error)
+
+    def delete(self, name: TopicPartition) -> Path | None:
+        """Where the log lay; None: the disk refuses, and the directory has failed with it."""
+        self.made.pop(name, None)
+        return self._set_aside(name)
+
+    def _set_aside(self, name: TopicPartition, *, is_stray: bool = False) -> Path | None:
+        try:
+            return self._store.set_aside(name, is_stray=is_stray)
+        except DirectoryError as error:
+            self._replicas.out_of_reach(name)
+            self._replicas.directory_failed(error.directory, error)
+            return None
+
+    def sync_names(self, directories: Iterable[Path]) -> Steps[None]:
+        """What was set aside in these log directories stays so. One that refuses has failed."""
+        for path in directories:
+            try:
+                yield partial(self._store.sync_names, path)
+            except DirectoryError as error:
+                self._replicas.directory_failed(error.directory, error)

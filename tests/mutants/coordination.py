@@ -60,9 +60,10 @@ MUTATIONS = (
         "        if producer_epoch != self.producer_epoch:\n            raise ProducerFenced\n", ""
     ),
     _TRANSACTION("partitions=added if is_new else self.partitions | added", "partitions=added"),
-    _TRANSACTION("begun_ms=now_ms if is_new else self.begun_ms", "begun_ms=now_ms"),
+    _TRANSACTION("begun_ms=wall_ms if is_new else self.begun_ms", "begun_ms=wall_ms"),
     _TRANSACTION(
-        "self.decided(False, now_ms)._replace(producer_epoch=bumped)", "self.decided(False, now_ms)"
+        "self.decided(False, wall_ms)._replace(producer_epoch=bumped)",
+        "self.decided(False, wall_ms)",
     ),
     _TIMEOUTS("if known_ms is None or due_ms < known_ms:", "if known_ms is None:"),
     _TIMEOUTS("self._heap[0][0] < now_ms", "self._heap[0][0] <= now_ms"),

@@ -17,6 +17,7 @@ from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from barnabas.errors import BarnabasError
 from barnabas.net.loop import new_event_loop
+from barnabas.storage.loading import LoadingStopped
 
 _log = logging.getLogger("barnabas.broker")
 
@@ -56,10 +57,16 @@ def run(config: BrokerConfig, started_at_s: float | None = None) -> int:
 async def _serve(config: BrokerConfig, began_at_s: float) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
+    server = Server(config)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    server = Server(config)
-    await server.start()
+        # The loop does not turn while logs are recovered, so it would hear of the signal too late.
+        signal.signal(number, lambda *_: server.stop_loading())
+    try:
+        await server.start()
+    except LoadingStopped as reason:
+        _log.info("%s broker=%d", reason, server.broker_id)
+        return 0
     # What is there now stays; and a request makes some thirty objects, so at the usual threshold
     # the collector would run after every twenty, and find nothing.
     gc.freeze()

@@ -49,6 +49,7 @@ from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
 from barnabas.net.memory import MemoryPool
 from barnabas.replication.fetch_session import FetchSessions
+from barnabas.storage.loading import Loading
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 
@@ -83,6 +84,7 @@ class Server:
         self._acceptors: list[Acceptor] = []
         self._routers: list[Router] = []
         self._logs: LogStore | None = None
+        self._loading = Loading(self.clock)
         self._metadata = store
         self._has_peers = store is not None or bool(config.str("zookeeper.connect"))
         self._neighbours: Neighbours | None = None
@@ -129,6 +131,11 @@ class Server:
             await self.stop()
             raise
 
+    def stop_loading(self) -> None:
+        """Have `start` raise LoadingStopped, if it is still loading logs; suits a signal's handler,
+        which Python calls in the middle of that."""
+        self._loading.is_stopped = True
+
     def _bind(self) -> None:
         for listener in configured_listeners(self.config):
             backlog = self.config.int("socket.listen.backlog.size")
@@ -157,7 +164,9 @@ class Server:
             self._machine.files, self.broker_id, self.config.int("producer.id.expiration.ms")
         )
         # With the broker's own settings, until LeaderAndIsr tells a topic's.
-        self._logs.begin(self.log_dirs, self.config.log_config(), self.clock.wall_ms())
+        self._logs.begin(
+            self.log_dirs, self.config.log_config(), self.clock.wall_ms(), self._loading
+        )
 
     async def _open_metadata(self) -> None:
         if self._metadata is None and self._has_peers:

@@ -34,6 +34,7 @@ from barnabas.storage.files import Entry, Files
 from barnabas.storage.gaps import UNKNOWN, read_gaps_end
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.leftovers import settle
+from barnabas.storage.loading import LOOK_EVERY_BYTES, Loading
 from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import settle_topic_id
 from barnabas.storage.producers import Producers
@@ -77,6 +78,8 @@ class Start(NamedTuple):
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
     topic_id: bytes | None = None
     """As it was noted when the log was made."""
+    loading: Loading | None = None
+    """Of all logs of the start; LoadingStopped where it is not to go on."""
 
 
 def open_log(
@@ -322,9 +325,12 @@ class _Opening:
         segment.forget_indexes()
         interval_bytes = self.config.index_interval_bytes
         next_offset = segment.base_offset
-        end = last_indexed = 0
+        end = last_indexed = looked_at = 0
         for batch in _whole_batches(segment):
             position, header = batch
+            if position - looked_at > LOOK_EVERY_BYTES and self.start.loading is not None:
+                self.start.loading.read(position - looked_at)
+                looked_at = position
             last_offset = header.base_offset + header.last_offset_delta
             if header.base_offset < next_offset or not segment.fits(last_offset):
                 break

@@ -37,6 +37,7 @@ from barnabas.storage.directory import (
 )
 from barnabas.storage.files import Files
 from barnabas.storage.gaps import begin_without_gaps
+from barnabas.storage.loading import Loading
 from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
@@ -99,12 +100,19 @@ class LogStore:
         store.begin(directories, config, now_ms)
         return store
 
-    def begin(self, directories: Sequence[Path], config: LogConfig, now_ms: int) -> None:
+    def begin(
+        self,
+        directories: Sequence[Path],
+        config: LogConfig,
+        now_ms: int,
+        loading: Loading | None = None,
+    ) -> None:
         """Take the directories and open what is in them, recovering what a crash left.
 
         The logs get the broker's own `config`; whoever knows a topic's sets it later. A directory
         that is broken is left out with one line in the log, if another can be had. Raises
-        ConfigError with one line that says what to do; everything is given back then.
+        ConfigError with one line that says what to do, or LoadingStopped; everything is given
+        back then, and no directory is left clean.
         """
         try:
             for path in directories:
@@ -119,7 +127,7 @@ class LogStore:
                 )
             for directory in self._directories:
                 try:
-                    self._open_logs(directory, config, now_ms)
+                    self._open_logs(directory, config, now_ms, loading)
                 except (OSError, CorruptData) as cause:
                     self.fail_directory(directory.path, _unusable(directory.path, cause))
             if not self._directories:
@@ -151,7 +159,9 @@ class LogStore:
                     "away, the one with fewer records"
                 )
 
-    def _open_logs(self, directory: LogDirectory, config: LogConfig, now_ms: int) -> None:
+    def _open_logs(
+        self, directory: LogDirectory, config: LogConfig, now_ms: int, loading: Loading | None
+    ) -> None:
         recovery_points = directory.read_checkpoint(RECOVERY_POINTS)
         log_starts = directory.read_checkpoint(LOG_STARTS)
         high_watermarks = directory.read_checkpoint(HIGH_WATERMARKS)
@@ -159,7 +169,12 @@ class LogStore:
         directory.begin()
         directory.purge()
         is_cut = is_back = False
-        for topic_partition in self._names_in(directory):
+        names = self._names_in(directory)
+        if loading is not None:
+            loading.begin(directory.path, len(names), is_clean=directory.was_clean)
+        for topic_partition in names:
+            if loading is not None:
+                loading.opening(topic_partition)
             start = Start(
                 is_clean=directory.was_clean,
                 now_ms=now_ms,
@@ -167,6 +182,7 @@ class LogStore:
                 log_start_offset=log_starts.get(topic_partition, 0),
                 producer_expiration_ms=self._producer_expiration_ms,
                 topic_id=noted.get(topic_partition),
+                loading=loading,
             )
             path = directory.path_of(topic_partition)
             log = open_log(self._files, path, topic_partition, config, start)
@@ -180,6 +196,8 @@ class LogStore:
             high_watermark = high_watermarks.get(topic_partition, 0)
             self.high_watermarks[topic_partition] = min(high_watermark, log.log_end_offset)
             is_cut = is_cut or high_watermark > log.log_end_offset
+        if loading is not None:
+            loading.end()
         directory.topic_ids.begin(
             {name: noted[name] for name in self._names_in(directory) if name in noted}
         )

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, cast
 
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.fetch_pass import TOPIC_IDS, FetchPass
 from barnabas.broker.follower_fetch import FollowerPass, replica_id_of
+from barnabas.broker.lanes import in_lane
 from barnabas.broker.near_fetch import NearPass
 from barnabas.broker.parked_fetch import ParkedFetch
 from barnabas.broker.slices import Pace, Slices, sliced
@@ -182,7 +184,8 @@ class _Fetch:
         if found.cold:
             found.release()
             calls = [warming(*each) for each in found.cold]
-            await asyncio.get_running_loop().run_in_executor(None, _call_all, calls)
+            lane = self._context.node.replicas.lanes.reads
+            await in_lane(lane, partial(_call_all, calls))
             found = self._pass()
             found.is_warmed = True
             for _ in self._read(found):

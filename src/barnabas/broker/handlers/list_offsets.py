@@ -18,13 +18,13 @@ seen under its predecessor: it says so, rather than send them back (KIP-207).
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.lanes import in_lane
 from barnabas.broker.replica import Replica
 from barnabas.broker.slices import Pace, Slices, sliced
 from barnabas.errors import (
@@ -128,7 +128,8 @@ async def _search_all(
         result = each.result
         try:
             is_old = context.version == _OLD_STYLE
-            lookup = await _looked_up(each.replica.log, MAX_TIMESTAMP if is_old else each.timestamp)
+            wanted = MAX_TIMESTAMP if is_old else each.timestamp
+            lookup = await _looked_up(context, each.replica.log, wanted)
             if is_old:
                 now_ms = context.node.clock.wall_ms()
                 offsets = _segment_offsets(each.replica, each.timestamp, each.end_offset, now_ms)
@@ -145,15 +146,15 @@ async def _search_all(
     return response
 
 
-async def _looked_up(log: Log, timestamp: int) -> Lookup:
+async def _looked_up(context: Context, log: Log, timestamp: int) -> Lookup:
     """The search in a thread; again, if the log has lost what it looked into."""
-    loop = asyncio.get_running_loop()
+    lane = context.node.replicas.lanes.reads
     while True:
         is_newest = timestamp == MAX_TIMESTAMP
         lookup = newest_lookup(log) if is_newest else timestamp_lookup(log, timestamp)
         failure: Exception | None = None
         try:
-            await loop.run_in_executor(None, lookup.run)
+            await in_lane(lane, lookup.run)
         except (OSError, CorruptData) as error:
             failure = error
         if lookup.is_of(log):

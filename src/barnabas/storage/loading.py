@@ -1,0 +1,98 @@
+"""How far a start is in loading its logs, and whether it is to go on at all.
+
+After a crash each log is read from its recovery point on, which takes as long as the disk does: an
+operator wants to see that it goes on, and to be able to end it. Ended, the directory is as after
+another crash.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from barnabas.clock import Clock
+from barnabas.errors import BarnabasError
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_TOLD_EVERY_MS = 3_000
+LOOK_EVERY_BYTES = 1 << 20
+"""So much is read between two calls of `read`."""
+
+
+class LoadingStopped(BarnabasError):
+    """The broker was told to stop before its logs were loaded."""
+
+
+class Loading:
+    """One start's. It says nothing of what is done within seconds."""
+
+    __slots__ = (
+        "_began_ms",
+        "_clock",
+        "_completed",
+        "_count",
+        "_current",
+        "_directory",
+        "_read_bytes",
+        "_told_ms",
+        "is_stopped",
+    )
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began_ms = self._told_ms = clock.monotonic_ms()
+        self._directory = Path()
+        self._current: TopicPartition | None = None
+        self._completed = self._count = self._read_bytes = 0
+        self.is_stopped = False
+        """Set at any time, by a signal's handler too: the next step raises LoadingStopped."""
+
+    def begin(self, directory: Path, count: int, *, is_clean: bool) -> None:
+        """So many logs of a directory are next."""
+        self._directory, self._count = directory, count
+        self._completed = self._read_bytes = 0
+        if not is_clean and count:
+            _log.info(
+                "recovering %d logs from %s since no clean shutdown file was found",
+                count,
+                directory,
+            )
+
+    def opening(self, topic_partition: TopicPartition) -> None:
+        """The one before is completed."""
+        if self._current is not None:
+            self._completed += 1
+        self._current = topic_partition
+        self._look()
+
+    def read(self, size_bytes: int) -> None:
+        """So much more of the log was read."""
+        self._read_bytes += size_bytes
+        self._look()
+
+    def end(self) -> None:
+        """All logs of the directory are loaded."""
+        took_ms = self._clock.monotonic_ms() - self._began_ms
+        if took_ms >= _TOLD_EVERY_MS:
+            _log.info("loaded %d logs from %s in %d ms", self._count, self._directory, took_ms)
+        self._current = None
+
+    def _look(self) -> None:
+        if self.is_stopped:
+            raise LoadingStopped(
+                f"stopped while loading logs: {self._completed}/{self._count} logs of "
+                f"{self._directory} were completed; the next start begins anew"
+            )
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._told_ms >= _TOLD_EVERY_MS:
+            self._told_ms = now_ms
+            _log.info(
+                "loading logs from %s: %d/%d logs completed, at %s, %d MB read",
+                self._directory,
+                self._completed,
+                self._count,
+                self._current,
+                self._read_bytes // 1_000_000,
+            )

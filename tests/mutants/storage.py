@@ -53,6 +53,7 @@ _SNAPSHOT = partial(
         "property/test_log.py",
     ),
 )
+_LOADED = partial(Mutation, "storage/producers.py", tests=_SNAPSHOT.keywords["tests"])
 
 MUTATIONS = (
     _PRODUCERS("batch.last_sequence == last and batch.base_sequence == sequence", "False"),
@@ -90,11 +91,7 @@ MUTATIONS = (
     _DURABILITY("        if not self._was_cut(unsynced):\n", "        if True:\n"),
     _DURABILITY("        self.recovery_point = min(self.recovery_point, offset)\n", ""),
     _DURABILITY("            self._files.sync(self._directory)\n", ""),
-    _DURABILITY(
-        "        self._whole_at = -1\n",
-        "",
-        why_it_survives="a test is missing",
-    ),
+    _DURABILITY("        self._whole_at = -1\n", ""),
     _DURABILITY(
         "            self._epochs.save(unsynced.epochs)\n",
         "            pass\n",
@@ -105,6 +102,6 @@ MUTATIONS = (
         "        super().truncate",
     ),
     _SNAPSHOT("    if crc != crc32c(body) or len(body)", "    if len(body)"),
-    _PRODUCERS("            if first_offset != NO_OFFSET:\n", "            if False:\n"),
+    _LOADED("            if first_offset != NO_OFFSET:\n", "            if False:\n"),
     _SNAPSHOT("in reversed(offsets):", "in offsets:"),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -18,12 +17,6 @@ from tests.simulation.whole.planted import Plant
 
 _LOOKS = 8
 _SYNCS = 16
-
-
-def _calendar_that_is_believed(patch: pytest.MonkeyPatch) -> None:
-    """However far it jumps, what is old by it goes (ST-6)."""
-    with suppress(ModuleNotFoundError):  # where nobody looks for jumps they are believed anyway
-        patch.setattr("barnabas.broker.clock_jumps.JUMP_MS", 1 << 62)
 
 
 def _directory_that_falls_with_any_log(patch: pytest.MonkeyPatch) -> None:
@@ -52,8 +45,8 @@ def _cut_that_takes_long(patch: pytest.MonkeyPatch) -> None:
     """It waits for the disk again and again, on the loop."""
     truncate = Log.truncate
 
-    def slowly(self: Log, offset: int) -> None:
-        truncate(self, offset)
+    def slowly(self: Log, offset: int, *, settles: bool = True) -> None:
+        truncate(self, offset, settles=settles)
         for _ in range(_SYNCS):
             self._files.sync(self.directory)
 
@@ -90,7 +83,6 @@ def _cleaner_that_keeps_what_was_aborted(patch: pytest.MonkeyPatch) -> None:
 
 WIDER: Mapping[str, Plant] = MappingProxyType(
     {
-        "calendar": _calendar_that_is_believed,
         "directory": _directory_that_falls_with_any_log,
         "laggards": _leader_that_seldom_looks,
         "cut": _cut_that_takes_long,
@@ -99,3 +91,8 @@ WIDER: Mapping[str, Plant] = MappingProxyType(
         "cleaner": _cleaner_that_keeps_what_was_aborted,
     }
 )
+
+FOUND_BY: Mapping[str, int] = MappingProxyType(
+    {"cleaner": 0, "cut": 5, "directory": 0, "laggards": 2, "leading": 2, "sequences": 25}
+)
+"""The seed that finds each."""

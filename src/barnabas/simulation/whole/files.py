@@ -109,7 +109,7 @@ class SimFiles:
         inode = random.choice(found)
         place, mask = random.randrange(len(inode.data)), 1 << random.randrange(8)
         inode.flip(place, mask)
-        return lambda: inode.flip(place, mask)
+        return lambda: inode.unflip(place)
 
     def _sealed(self, path: Path) -> list[FileInode]:
         """The `.log` files below a path, but the last of each directory, of topics of users."""

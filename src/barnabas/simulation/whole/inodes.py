@@ -18,7 +18,16 @@ _SHARES = (0.0, 0.5, 0.9, 1.0)  # of the pages that the kernel has written by it
 class FileInode:
     """A file, whatever its names; an open one that has none any more goes on."""
 
-    __slots__ = ("_dirty", "_durable", "_lost", "_sizes", "data", "is_cached", "modified_ms")
+    __slots__ = (
+        "_dirty",
+        "_durable",
+        "_flipped",
+        "_lost",
+        "_sizes",
+        "data",
+        "is_cached",
+        "modified_ms",
+    )
 
     def __init__(self, now_ms: int) -> None:
         self.data = bytearray()
@@ -29,6 +38,7 @@ class FileInode:
         self._lost: set[int] = set()
         self._sizes = [0]
         """The durable one, and all since."""
+        self._flipped: dict[int, int] = {}  # which bits read wrong, by place
 
     @property
     def is_durable(self) -> bool:
@@ -36,19 +46,35 @@ class FileInode:
 
     def write(self, position: int, data: bytes | memoryview) -> None:
         """At least one byte."""
+        self._forget_flips(position, position + len(data))
         self.data.extend(bytes(max(position - len(self.data), 0)))
         self.data[position : position + len(data)] = data
         self._changed(position, position + len(data))
 
     def truncate(self, size: int) -> None:
         before = len(self.data)
+        self._forget_flips(size, before)
         del self.data[size:]
         self.data.extend(bytes(max(size - before, 0)))
         self._changed(size, before)  # no page, if it has grown: it reads as zeros
 
     def flip(self, place: int, mask: int) -> None:
-        """Some bits of a byte read wrong, or right again; nothing happens if it is gone."""
-        for data in (self.data, self._durable):
+        """Some bits of a byte read wrong from now on."""
+        self._turn(place, mask, self.data, self._durable)
+        self._flipped[place] = self._flipped.get(place, 0) ^ mask
+
+    def unflip(self, place: int) -> None:
+        """They read right again, unless something else stands there by now."""
+        self._turn(place, self._flipped.pop(place, 0), self.data, self._durable)
+
+    def _forget_flips(self, start: int, end: int) -> None:
+        """What stands there is written anew, or cut off."""
+        for place in [each for each in self._flipped if start <= each < end]:
+            self._turn(place, self._flipped.pop(place), self._durable)
+
+    @staticmethod
+    def _turn(place: int, mask: int, *copies: bytearray) -> None:
+        for data in copies:
             if place < len(data):
                 data[place] ^= mask
 

@@ -28,7 +28,9 @@ class LoopThread:
         """Run `work` on the loop and wait for it; an interrupt here cancels it there."""
         future = self.submit(work)
         try:
-            return future.result(timeout_s)
+            # A thread cannot wait for longer than that.
+            limit_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
+            return future.result(limit_s)
         except CancelledError:
             raise ClientClosed("the client was closed before this was done") from None
         except BaseException:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from barnabas.storage.checkpoint import replace_file
@@ -54,17 +55,22 @@ class TopicIds:
         return found
 
     def begin(self, known: Mapping[TopicPartition, bytes]) -> None:
-        """Say this, and no more; durable when it returns."""
-        replace_file(self._files, self._path, _encoded(known.items()))
+        """Say this, and no more; durable when it returns. There is no file to say nothing."""
+        if known:
+            replace_file(self._files, self._path, _encoded(known.items()))
+        else:
+            with suppress(FileNotFoundError):
+                self._files.remove(self._path)
         self._lines = len(known)
 
     def add(
         self, made: Mapping[TopicPartition, bytes], known: Mapping[TopicPartition, bytes]
     ) -> None:
         """Say of these too, durably; `known`: of all that there are, if it is to be begun anew."""
+        is_there = self._lines > 0
         self._lines += len(made)
-        if self._lines > 2 * len(known) + _MANY_LINES:
-            self.begin(known)
+        if not is_there or self._lines > 2 * len(known) + _MANY_LINES:
+            self.begin({**known, **made})
             return
         file = self._files.open(self._path, create=True)
         try:

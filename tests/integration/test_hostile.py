@@ -262,7 +262,7 @@ def test_ux_4_compression_bombs_are_refused(target: Target, topic: str, codec: i
     """Only where the broker looks into a batch can one go off; elsewhere it is stored unseen."""
     with Bystander(target.broker.bootstrap_servers, "bystander") as bystander:
         bombs = _bombs(codec)
-        for _ in range(10):
+        for _ in range(25):
             _bombard(target, topic, bombs)
         before = target.resident_bytes()  # the allocator keeps what each thread once needed
         for _ in range(10):

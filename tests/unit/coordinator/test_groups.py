@@ -307,16 +307,16 @@ def test_a_static_member_that_is_replaced_before_its_sync_group_holds_up_nobody(
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name="range")],
         )
-        return machine.join(ticket, request, Caller("c", "/h", str(ticket), 9), now_ms)
+        return machine.join(ticket, request, Caller("c", "/h", str(ticket), 9), Now(now_ms, now_ms))
 
     join(1, "a", 0)
     join(2, "b", 0)
-    (joined,) = machine.expire(0)
+    (joined,) = machine.expire(Now(0, 0))
     ids = {ticket: answer.member_id for ticket, answer in joined.replies}
     leader = machine.groups["g"].leader_id
     late = 2 if ids[1] == leader else 1
     sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=leader)
-    log.carry_out(machine.sync(3, sync, 0))
+    log.carry_out(machine.sync(3, sync, Now(0, 0)))
     replaced = join(4, "ab"[late - 1], 5_000)
     log.carry_out(replaced)
     (answer,) = (answer for ticket, answer in replaced.replies if ticket == 4)

@@ -24,6 +24,7 @@ def test_it_ends_without_a_word_when_its_broker_was_killed(tmp_path: Path) -> No
         buffer_bytes=1 << 20,
         read_bytes=4096,
         bytes_per_second=1e9,
+        load_factor=0.9,
     )
     with subprocess.Popen(
         [sys.executable, "-m", "barnabas.storage.compaction"],

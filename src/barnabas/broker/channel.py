@@ -29,7 +29,8 @@ _log = logging.getLogger(__name__)
 
 _MAX_OWED = 64  # unanswered requests a connection may have before it is read no further
 _MAX_KEPT_BYTES = 1024 * 1024  # of these requests, as they were received
-_LARGE_BYTES = 64 * 1024  # a request whose answer is encoded in a thread
+LARGE_BYTES = 64 * 1024
+"""A request of more than that is decoded, and its answer encoded, in a thread."""
 
 Later = Coroutine[Any, Any, Message | None]
 
@@ -264,7 +265,7 @@ class Channel:
             outcome = outcome.answer()
         if isinstance(outcome, Coroutine):
             outcome = await outcome
-        if isinstance(outcome, Message) and slot.kept_bytes > _LARGE_BYTES:
+        if isinstance(outcome, Message) and slot.kept_bytes > LARGE_BYTES:
             return await _encoded(slot, outcome)
         settled: Settled = outcome
         return settled

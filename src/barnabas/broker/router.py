@@ -24,7 +24,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from barnabas.broker.authorization import ANONYMOUS
-from barnabas.broker.channel import Channel, Hold, Outcome
+from barnabas.broker.channel import LARGE_BYTES, Channel, Hold, Outcome
 from barnabas.broker.connections import Connections
 from barnabas.broker.context import Context, Node
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
@@ -50,7 +50,6 @@ _log = logging.getLogger(__name__)
 _MAX_CONTROL_BYTES = 4 * 1024 * 1024
 # What a controller tells of all partitions at once: as large as any frame may be, as in Kafka.
 _OF_CONTROLLERS = (LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA)
-_LARGE_BYTES = 64 * 1024  # of such a request: more is decoded in a thread
 _LARGE_AT_ONCE = 4
 _OLDEST_PRODUCE = 3  # magic 2; advertised from 0 for librdkafka before 2.11.1 (KAFKA-18659)
 
@@ -183,7 +182,7 @@ class Router:
         if size > _MAX_CONTROL_BYTES and api not in _OF_CONTROLLERS:
             raise CorruptData(f"{api.name} of {size} bytes; it may not be so large")
         outcome: Outcome
-        if size > _LARGE_BYTES:
+        if size > LARGE_BYTES:
             outcome = Hold(self._begin_large(route, context, body))
         else:
             request, _ = route.decode(body)

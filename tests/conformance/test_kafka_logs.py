@@ -29,6 +29,7 @@ from barnabas.storage.recovery import Start, open_log
 from barnabas.storage.snapshot import decode_snapshot, encode_snapshot
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from tests.unit.storage.times import max_timestamp_offset
 
 # Both of these have the columns of the wrapper; what is inside needs its decompression.
 _LEGACY_UNKNOWN = {"base", "count"}
@@ -136,7 +137,7 @@ def test_st_4_the_youngest_record_is_what_kafka_says(
 ) -> None:
     for name, log in _logs(store, expected):
         wanted = expected[name]["max_timestamp_offset"]
-        found = log.max_timestamp_offset()
+        found = max_timestamp_offset(log)
         assert wanted == ([-1, -1] if found is None else [found.timestamp, found.offset]), name
 
 

@@ -36,6 +36,7 @@ from barnabas.storage.recovery import Start
 from barnabas.storage.segment import Segment
 from tests.effort import examples
 from tests.unit.storage.disk import NAME, QuickFiles, make_transactional, open_at
+from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 CONFIGS = st.fixed_dictionaries(
     {
@@ -222,12 +223,12 @@ class LogMachine(RuleBasedStateMachine):
             ),
             None,
         )
-        assert self.log.offset_for_timestamp(time, self.end) == wanted
+        assert offset_for_timestamp(self.log, time, self.end) == wanted
 
     @rule()
     def search_newest(self) -> None:
         newest = max((time for each in self.batches for time in each.times), default=None)
-        found = self.log.max_timestamp_offset()
+        found = max_timestamp_offset(self.log)
         # Records below the log start may lie in the first segment still.
         if newest is not None:
             assert found is not None and found.timestamp >= newest

@@ -65,12 +65,12 @@ class Lookup:
 
 
 def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
-    """The search of `Log.offset_for_timestamp`, but for the end up to which the asker may see."""
+    """The first record that is not older (ST-4), whoever may see it; None if there is none."""
     return Lookup(log, partial(_find_timestamp, timestamp_ms, log.log_start_offset))
 
 
 def newest_lookup(log: Log) -> Lookup:
-    """The search of `Log.max_timestamp_offset`."""
+    """The first record that has the largest timestamp; None if no record has a time."""
     return Lookup(log, _find_newest)
 
 

@@ -41,7 +41,6 @@ from barnabas.storage.producers import Producers
 from barnabas.storage.replay import replayed
 from barnabas.storage.retention import Bounds, count_removable
 from barnabas.storage.rolling import is_full_or_old
-from barnabas.storage.search import Found
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
 from barnabas.storage.snapshot import snapshot_path
@@ -374,18 +373,6 @@ class Log:
         if end_offset >= log_end_offset:
             end_offset = NO_END
         return self._segments.read(offset, max(0, max_bytes), end_offset, at_least_one_batch)
-
-    def offset_for_timestamp(self, timestamp_ms: int, end_offset: int) -> Found | None:
-        """Offset, time and leader epoch of the first record, below `end_offset`, that is not older
-        than the timestamp (ST-4); None if there is none."""
-        self.write_staged()
-        found = self._segments.find_timestamp(timestamp_ms, self.log_start_offset)
-        return found if found and found.offset < end_offset else None
-
-    def max_timestamp_offset(self) -> Found | None:
-        """Offset, time and leader epoch of the youngest record; None if no record has a time."""
-        self.write_staged()
-        return self._segments.find_newest()
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         """The greatest epoch at or below the asked one, and where it ended; (-1, -1) if the asked

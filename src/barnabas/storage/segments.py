@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import overload
 
 from barnabas.storage.files import Files
-from barnabas.storage.search import Found, find_newest, find_timestamp
 from barnabas.storage.segment import Segment
 from barnabas.storage.transactions import AbortedTransaction
 from barnabas.types import FileSlice
@@ -157,20 +156,6 @@ class Segments(Sequence[Segment]):
             if len(opened) == _OPEN_ROLLED:
                 opened[0].release()
             self._opened = (*opened[1 - _OPEN_ROLLED :], segment)
-
-    def find_timestamp(self, timestamp_ms: int, start_offset: int) -> Found | None:
-        """The first record at or after `start_offset` that is not older than the timestamp."""
-        try:
-            return find_timestamp(self._all, timestamp_ms, start_offset)
-        finally:
-            self.close_searched()
-
-    def find_newest(self) -> Found | None:
-        """The first record that has the largest timestamp of all."""
-        try:
-            return find_newest(self._all)
-        finally:
-            self.close_searched()
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
         """Those that reach into the offsets from `start` to below `end`."""

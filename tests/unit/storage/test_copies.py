@@ -16,6 +16,7 @@ from barnabas.storage.copies import check_copies
 from barnabas.storage.log import Log
 from tests.unit.storage.compaction.passes import clean, keyed
 from tests.unit.storage.disk import CLEAN, CRASHED, T0, append, batch, open_at, read, records
+from tests.unit.storage.times import max_timestamp_offset
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
 
@@ -71,7 +72,7 @@ def test_times_stay_the_leaders(tmp_path: Path) -> None:
     append(leader, batch(3), now_ms=T0 + 77)
     _copy(leader, follower)
     assert [record.timestamp for record in records(follower)] == [T0 + 77] * 3
-    assert follower.max_timestamp_offset() == leader.max_timestamp_offset()
+    assert max_timestamp_offset(follower) == max_timestamp_offset(leader)
 
 
 def test_what_is_cut_at_the_end_comes_with_the_next_fetch(tmp_path: Path) -> None:

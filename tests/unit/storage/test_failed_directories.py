@@ -14,6 +14,7 @@ from barnabas.storage.files import Lock, OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from tests.unit.storage.disk import QuickFiles, append, batch, records
+from tests.unit.storage.times import offset_for_timestamp
 
 T = [TopicPartition("t", partition) for partition in range(4)]
 TOPIC_ID = bytes(range(16))
@@ -164,7 +165,7 @@ def test_st_8_a_file_that_the_log_can_replace_is_made_anew_and_that_is_said(
     log = store.logs[T[0]]
     assert [record.offset for record in records(log)] == [0, 1, 2]
     assert list(log.epochs.entries) == [(0, 0)]
-    found = log.offset_for_timestamp(0, 3)
+    found = offset_for_timestamp(log, 0, 3)
     assert found is not None and found.offset == 0
     # (What is read after a crash alone, or not yet at all, is not missed otherwise.)
     if is_clean and not name.startswith("cleaner") and not name.endswith(".snapshot"):

@@ -25,6 +25,7 @@ from tests.unit.storage.disk import (
     read,
     records,
 )
+from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -69,7 +70,7 @@ def test_log_append_time_is_stamped(tmp_path: Path) -> None:
     result = append(log, batch(2, timestamp=5), now_ms=777)
     assert result.log_append_time_ms == 777
     assert [record.timestamp for record in records(log)] == [777, 777]
-    found = log.max_timestamp_offset()
+    found = max_timestamp_offset(log)
     assert found is not None and (found.timestamp, found.offset) == (777, 0)
 
 
@@ -116,9 +117,9 @@ def test_a_roll_and_a_reader_write_what_was_staged(tmp_path: Path) -> None:
             assert len(_offsets(read(log, 0))) == i + 1
             assert not log.has_staged
     log.append(memoryview(batch(1, 1, timestamp=T0 + 99)), 0, T0)
-    assert log.max_timestamp_offset() == (30, T0 + 99, 0)
+    assert max_timestamp_offset(log) == (30, T0 + 99, 0)
     log.append(memoryview(batch(1, 1, timestamp=T0 + 199)), 0, T0)
-    assert log.offset_for_timestamp(T0 + 199, 32) == (31, T0 + 199, 0)
+    assert offset_for_timestamp(log, T0 + 199, 32) == (31, T0 + 199, 0)
     log.append(memoryview(batch(1)), 0, T0)
     log.close()
     assert len(records(open_at(tmp_path, SMALL))) == 33
@@ -139,7 +140,7 @@ def test_a_refused_write_is_the_end_of_the_log(tmp_path: Path) -> None:
         lambda: append(log, batch(1, producer=(9, 0, 6))),
         log.write_staged,
         lambda: log.read(0, 1, 2),
-        lambda: log.offset_for_timestamp(0, 2),
+        lambda: offset_for_timestamp(log, 0, 2),
         log.flush,
         log.take_flush,
         log.close,
@@ -339,8 +340,8 @@ def test_readers_of_old_segments_do_not_keep_them_open(filled: Log) -> None:
     for offset in range(200):
         read(filled, offset, max_bytes=100)
     assert open_files() - before <= 3 * 3
-    filled.offset_for_timestamp(T0 + 50, 200)
-    filled.max_timestamp_offset()
+    offset_for_timestamp(filled, T0 + 50, 200)
+    max_timestamp_offset(filled)
     assert open_files() - before <= 3 * 3
     filled.release()
     assert open_files() == before
@@ -374,41 +375,41 @@ def test_a_cold_read_touches_only_what_is_near(tmp_path: Path) -> None:
 
 def test_st_4_the_first_record_that_is_not_older(filled: Log) -> None:
     for ms in range(100):
-        found = filled.offset_for_timestamp(T0 + ms, 200)
+        found = offset_for_timestamp(filled, T0 + ms, 200)
         assert found is not None
         assert (found.offset, found.timestamp) == (2 * ms, T0 + ms)
-    assert filled.offset_for_timestamp(T0 + 100, 200) is None
-    first = filled.offset_for_timestamp(0, 200)
+    assert offset_for_timestamp(filled, T0 + 100, 200) is None
+    first = offset_for_timestamp(filled, 0, 200)
     assert first is not None and first.offset == 0
 
 
 def test_st_4_not_beyond_the_end_that_a_reader_may_see(filled: Log) -> None:
-    assert filled.offset_for_timestamp(T0 + 50, 100) is None
-    assert filled.offset_for_timestamp(T0 + 49, 100) is not None
+    assert offset_for_timestamp(filled, T0 + 50, 100) is None
+    assert offset_for_timestamp(filled, T0 + 49, 100) is not None
 
 
 @pytest.mark.parametrize("codec", range(5))
 def test_st_4_inside_of_a_compressed_batch(tmp_path: Path, codec: int) -> None:
     log = open_at(tmp_path)
     append(log, batch(10, timestamp=T0, step_ms=100, codec=codec), epoch=3)
-    assert log.offset_for_timestamp(T0 + 401, 10) == (5, T0 + 500, 3)
-    assert log.max_timestamp_offset() == (9, T0 + 900, 3)
+    assert offset_for_timestamp(log, T0 + 401, 10) == (5, T0 + 500, 3)
+    assert max_timestamp_offset(log) == (9, T0 + 900, 3)
 
 
 def test_st_4_times_out_of_order(tmp_path: Path) -> None:
     log = open_at(tmp_path, LogConfig(index_interval_bytes=0))
     for ms in (100, 50, 300, 200, 300, 10):
         append(log, batch(timestamp=T0 + ms))
-    found = [log.offset_for_timestamp(T0 + ms, 6) for ms in (0, 100, 101, 250, 300)]
+    found = [offset_for_timestamp(log, T0 + ms, 6) for ms in (0, 100, 101, 250, 300)]
     assert [each and each.offset for each in found] == [0, 0, 2, 2, 2]
-    newest = log.max_timestamp_offset()
+    newest = max_timestamp_offset(log)
     assert newest is not None and newest.offset == 2
 
 
 def test_an_empty_log_has_no_times(tmp_path: Path) -> None:
     log = open_at(tmp_path)
-    assert log.max_timestamp_offset() is None
-    assert log.offset_for_timestamp(0, 0) is None
+    assert max_timestamp_offset(log) is None
+    assert offset_for_timestamp(log, 0, 0) is None
 
 
 # --- on disk -------------------------------------------------------------------------------------

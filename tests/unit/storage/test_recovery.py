@@ -21,6 +21,7 @@ from tests.unit.storage.disk import (
     read,
     records,
 )
+from tests.unit.storage.times import offset_for_timestamp
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -133,12 +134,12 @@ def test_st_8_indexes_are_made_anew(tmp_path: Path) -> None:
     for offset in range(90):
         log.read(offset, 1, 90)[0].release()
     assert read(log, 50) == whole[50 // 3 * len(batch(3, 50)) :]
-    found = log.offset_for_timestamp(T0 + 20, 90)
+    found = offset_for_timestamp(log, T0 + 20, 90)
     assert found is not None and found.offset == 60
     log.close()
     clean = open_at(tmp_path, SMALL)
     assert len(clean.segments[0].offset_index) == 3
-    assert clean.offset_for_timestamp(T0 + 20, 90) == found
+    assert offset_for_timestamp(clean, T0 + 20, 90) == found
 
 
 def test_a_missing_offset_index_is_made_even_after_a_clean_stop(tmp_path: Path) -> None:

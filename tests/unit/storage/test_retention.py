@@ -13,6 +13,7 @@ from barnabas.records.batch import iterate_batches
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
 from tests.unit.storage.disk import CRASHED, T0, WatchedFiles, append, batch, open_at, read
+from tests.unit.storage.times import offset_for_timestamp
 
 SIZE = len(batch(1, 100))
 HOUR_MS = 3_600_000
@@ -105,7 +106,7 @@ def test_st_10_a_raised_log_start_outlives_the_log(tmp_path: Path) -> None:
     assert log.enforce_retention(T0, 10, T0) == 4
     assert (log.log_start_offset, len(log.segments)) == (10, 1)
     assert log.read(10, 100, 10) == []
-    assert log.offset_for_timestamp(0, 10) is None
+    assert offset_for_timestamp(log, 0, 10) is None
     log.close()
     log = open_at(tmp_path, start=Start(is_clean=True, log_start_offset=10))
     assert (log.log_start_offset, log.log_end_offset) == (10, 10)

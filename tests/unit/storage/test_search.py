@@ -11,6 +11,7 @@ from barnabas.records.batch import HEADER_BYTES, read_header, seal
 from barnabas.records.compression import GZIP, compress
 from tests.unit.records.test_legacy import message
 from tests.unit.storage.disk import T0, append, batch, open_at
+from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 
 def test_st_4_without_a_time_index_the_log_is_asked(tmp_path: Path) -> None:
@@ -20,7 +21,7 @@ def test_st_4_without_a_time_index_the_log_is_asked(tmp_path: Path) -> None:
     log.close()
     (tmp_path / f"{0:020}.timeindex").unlink()
     log = open_at(tmp_path)
-    found = log.offset_for_timestamp(T0 + 11, 6)
+    found = offset_for_timestamp(log, T0 + 11, 6)
     assert found is not None and (found.offset, found.timestamp) == (3, T0 + 11)
 
 
@@ -31,10 +32,10 @@ def test_st_4_messages_without_times_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / f"{0:020}.index").write_bytes(b"")
     log = open_at(tmp_path)
     assert log.log_end_offset == 2
-    assert log.offset_for_timestamp(0, 2) is None
-    assert log.max_timestamp_offset() is None
+    assert offset_for_timestamp(log, 0, 2) is None
+    assert max_timestamp_offset(log) is None
     append(log, batch(timestamp=T0))
-    assert log.offset_for_timestamp(1, 3) == (2, T0, 0)
+    assert offset_for_timestamp(log, 1, 3) == (2, T0, 0)
 
 
 def test_st_4_wrapped_messages_are_found_inside(tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ def test_st_4_wrapped_messages_are_found_inside(tmp_path: Path) -> None:
     (tmp_path / f"{0:020}.index").write_bytes(b"")
     log = open_at(tmp_path)
     assert log.log_end_offset == 5
-    assert log.offset_for_timestamp(103, 5) == (3, 103, -1)
+    assert offset_for_timestamp(log, 103, 5) == (3, 103, -1)
 
 
 def test_a_log_that_lost_its_end_under_us_is_corrupt_data(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_a_log_that_lost_its_end_under_us_is_corrupt_data(tmp_path: Path) -> Non
     append(log, batch(1, 500))
     log.segments[0].open_file().truncate(400)
     with pytest.raises(CorruptData, match="ends inside the batch at 0"):
-        log.offset_for_timestamp(T0, 1)
+        offset_for_timestamp(log, T0, 1)
 
 
 def test_st_4_a_time_beyond_all_times_is_told_as_java_tells_it(tmp_path: Path) -> None:
@@ -62,6 +63,6 @@ def test_st_4_a_time_beyond_all_times_is_told_as_java_tells_it(tmp_path: Path) -
     raw = batch(2, step_ms=10)
     header = read_header(raw)._replace(base_timestamp=latest - 5, max_timestamp=latest)
     append(log, bytearray(seal(header, raw[HEADER_BYTES:])))
-    found = log.offset_for_timestamp(latest - 4, 2)
+    found = offset_for_timestamp(log, latest - 4, 2)
     assert found is not None
     assert (found.offset, found.timestamp) == (1, -(2**63) + 4)

@@ -22,6 +22,7 @@ from tests.unit.storage.disk import (
     open_at,
     records,
 )
+from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
 
@@ -48,11 +49,10 @@ def test_a_truncated_log_is_as_if_it_had_never_been_longer(tmp_path: Path, offse
     for _ in range(2):
         assert records(log) == records(short)
         assert log.epochs.entries == short.epochs.entries
-        assert log.max_timestamp_offset() == short.max_timestamp_offset()
+        assert max_timestamp_offset(log) == max_timestamp_offset(short)
         for ms in range(0, 31, 5):
-            assert log.offset_for_timestamp(T0 + ms, offset) == short.offset_for_timestamp(
-                T0 + ms, offset
-            )
+            found = [offset_for_timestamp(each, T0 + ms, offset) for each in (log, short)]
+            assert found[0] == found[1]
         known, wanted = log.producers.get(9), short.producers.get(9)
         assert (known and known.last_sequence) == (wanted and wanted.last_sequence)
         log.close()

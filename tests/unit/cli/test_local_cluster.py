@@ -25,9 +25,7 @@ from tests.integration.broker_process import free_port
 
 def test_it_has_three_brokers_on_ports_that_nobody_has(tmp_path: Path) -> None:
     first = free_port()
-    with socket.socket() as taken:
-        taken.bind((HOST, first))
-        taken.listen()
+    with socket.create_server((HOST, first)):
         plan = make_plan(tmp_path, None, {}, first)
     assert list(plan.ports) == [1, 2, 3]
     used = [*plan.ports.values(), plan.zookeeper_port]

@@ -319,6 +319,36 @@ def test_a_long_poll_is_no_silence(servers: str) -> None:
     asyncio.run(run())
 
 
+def test_whose_listener_hangs_leaves_the_group(servers: str) -> None:
+    """CO-2, KIP-62: what a listener does counts against max.poll.interval.ms, inside of `poll`."""
+    topic = name("hanging")
+    goes_on = asyncio.Event()
+
+    class Hanging(Told):
+        async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            await super().on_partitions_assigned(partitions)
+            await goes_on.wait()
+
+    async def run() -> None:
+        await make(servers, topic, 2)
+        told = Hanging()
+        async with (
+            joined(servers, topic, listener=told, max_poll_interval_ms=1_000) as hanging,
+            joined(servers, topic) as other,
+        ):
+            polls = asyncio.create_task(hanging.poll(60_000))
+            while not told.events:
+                await asyncio.sleep(0.05)
+            await poll_until(lambda: share(other) == [2], other)
+            assert not polls.done()
+            goes_on.set()
+            await poll_until(lambda: share(other) == [1], other)
+            assert [each for each, _ in told.events[:3]] == ["assigned", "lost", "assigned"]
+            polls.cancel()
+
+    asyncio.run(run())
+
+
 def test_a_static_member_that_restarts_causes_no_rebalance(servers: str) -> None:
     """AS-1, KIP-345: its partitions wait for it; a twin fences it."""
     topic = name("static")

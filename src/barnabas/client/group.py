@@ -178,9 +178,9 @@ class Group:
         try:
             if self._membership.is_member:
                 await self._commits.settle()
-                await _told(listener.on_partitions_revoked(owned))
+                await self._call(listener.on_partitions_revoked, owned)
             else:
-                await _told(listener.on_partitions_lost(owned))
+                await self._call(listener.on_partitions_lost, owned)
         finally:
             self._assignment.replace([])
 
@@ -188,7 +188,22 @@ class Group:
         self._read_as = self._membership.metadata
         self._assignment.replace(assigned)
         self._cluster.metadata.track(name.topic for name in assigned)
-        await _told(self._listener().on_partitions_assigned(list(assigned)))
+        await self._call(self._listener().on_partitions_assigned, list(assigned))
+
+    async def _call(
+        self, method: Callable[[list[TopicPartition]], Told], names: list[TopicPartition]
+    ) -> None:
+        """Call the listener; max.poll.interval.ms counts meanwhile, as between two polls: a member
+        whose listener hangs leaves the group, as the Java client does."""
+        is_polling = self._membership.is_polling
+        self.poll_ended()
+        try:
+            answer = method(names)
+            if inspect.isawaitable(answer):
+                await answer
+        finally:
+            if is_polling:
+                self.poll_began()
 
     def _listener(self) -> RebalanceListener:
         assert self._subscription is not None
@@ -257,8 +272,3 @@ class Group:
             _log.info("looking for topics: %s", error)  # the next refresh asks again
         finally:
             self._looking = None
-
-
-async def _told(answer: Told) -> None:
-    if inspect.isawaitable(answer):
-        await answer

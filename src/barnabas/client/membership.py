@@ -89,7 +89,7 @@ class Membership:
         self._had_generation = _NO_GENERATION
         self._heart: asyncio.Task[None] | None = None
         self._polled_at_ms = 0
-        self._is_polling = False
+        self.is_polling = False
         self.counts: dict[str, int] | None = None  # the leader's: what it assigned
         self.rejoin_reason = ""  # "": the membership stands
         self.error: BarnabasError | None = None  # for the next poll; membership is over
@@ -108,10 +108,10 @@ class Membership:
         return self._generation != _NO_GENERATION
 
     def poll_began(self) -> None:
-        self._is_polling = True
+        self.is_polling = True
 
     def poll_ended(self) -> None:
-        self._is_polling = False
+        self.is_polling = False
         self._polled_at_ms = self._clock.monotonic_ms()
 
     def ask_rejoin(self, reason: str) -> None:
@@ -270,10 +270,10 @@ class Membership:
         while True:
             poll_by_ms = self._polled_at_ms + config.max_poll_interval_ms
             now_ms = self._clock.monotonic_ms()
-            if not self._is_polling and now_ms >= poll_by_ms:
+            if not self.is_polling and now_ms >= poll_by_ms:
                 await self._expired()
                 return
-            wake_ms = next_ms if self._is_polling else min(next_ms, poll_by_ms)
+            wake_ms = next_ms if self.is_polling else min(next_ms, poll_by_ms)
             if wake_ms > now_ms:
                 await asyncio.sleep((wake_ms - now_ms) / 1000)
                 continue

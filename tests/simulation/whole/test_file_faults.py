@@ -10,6 +10,9 @@ from random import Random
 import pytest
 
 from barnabas.simulation.whole.files import SimFiles
+from barnabas.storage.checkpoint import write_offsets
+from barnabas.storage.directory import RECOVERY_POINTS
+from barnabas.types import TopicPartition
 from tests.simulation.whole.set_clock import SetClock
 
 D = Path("/d")
@@ -50,9 +53,14 @@ def test_those_of_a_dead_process_are_closed() -> None:
 
 def test_a_bit_reads_wrong_in_an_old_segment_until_it_reads_right_again() -> None:
     files = SimFiles(SetClock(), [D])
-    for directory, name in (("t-0", "0"), ("t-0", "5"), ("t-1", "0"), ("__own-0", "0")):
+    for directory, name in (
+        ("t-0", "0"), ("t-0", "5"), ("t-0", "9"), ("t-1", "0"), ("__own-0", "0"), ("__own-0", "5")
+    ):  # fmt: skip
         files.make_directory(D / directory)
         files.write(D / directory / f"{name}.log", b"records", sync=True)
+    assert files.flip(D, Random(1)) is None, "all of it is read by a recovery"
+    points = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("__own", 0)]
+    write_offsets(files, D / RECOVERY_POINTS, dict.fromkeys(points, 8))
     undo = files.flip(D, Random(1))
     assert undo is not None
     assert files.read(D / "t-0" / "0.log") != b"records"
@@ -67,15 +75,16 @@ def test_a_bit_reads_wrong_in_an_old_segment_until_it_reads_right_again() -> Non
 def test_each_operation_has_its_price_and_a_slow_disk_one_beside_it() -> None:
     files, spent = SimFiles(SetClock(), [D]), Counter[str]()
 
-    def spend(us: int, what: str, more_us: int) -> None:
+    def spend(us: int, what: str, more_us: int, until_us: int) -> None:
         assert us > 0
+        assert until_us in (0, 7)
         spent[what] += 1 + more_us
 
     files.measure(spend)
     file = files.open(D / "a", create=True)
     file.write(0, b"x" * 5000)
     file.pread(10, 0)
-    files.slow(1_000_000)
+    files.slow(1_000_000, until_us=7)
     files.sync(D / "a")
     files.list(D)
     files.replace(D / "a", D / "b")

@@ -432,7 +432,7 @@ def test_a_turn_above_the_budget_is_a_finding_that_names_it(loop: VirtualLoop) -
 
     async def work(times: int) -> None:
         for _ in range(times):
-            loop.spend(4_000, "sync", more_us=50_000)
+            loop.spend(4_000, "sync", more_us=50_000, until_us=1_000_000)
 
     async def main() -> None:
         await life.call(work(2))
@@ -443,6 +443,22 @@ def test_a_turn_above_the_budget_is_a_finding_that_names_it(loop: VirtualLoop) -
     (finding,) = loop.findings
     assert finding.life == "a broker"
     assert "a turn of 12 ms" in finding.message and "work: 3 x sync" in finding.message
+
+
+def test_a_turn_that_outlasts_a_fault_pays_no_more_for_it(loop: VirtualLoop) -> None:
+    life = loop.life("a broker")
+
+    async def work() -> None:
+        for _ in range(100):
+            loop.spend(1_000, "sync", more_us=99_000, until_us=loop.now_us + 250_000)
+
+    async def main() -> None:
+        before_us = loop.now_us
+        await life.call(work())
+        await life.call(asyncio.sleep(0))
+        assert loop.now_us - before_us == 3 * 100_000 + 97 * 1_000
+
+    loop.run(main())
 
 
 def test_what_a_thread_does_costs_its_own_time_and_an_executor_has_so_many(

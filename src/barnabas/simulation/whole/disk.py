@@ -23,7 +23,7 @@ from barnabas.simulation.whole.strike import Strike
 _LONGEST_NAME_BYTES = 255
 
 
-def _free(us: int, what: str, more_us: int) -> None:
+def _free(us: int, what: str, more_us: int, until_us: int) -> None:
     """Nobody measures what the disk's time is spent on."""
 
 
@@ -57,6 +57,7 @@ class SimDisk:
         "process",
         "root",
         "slow_sync_us",
+        "slow_until_us",
         "spend",
         "strike",
     )
@@ -73,11 +74,12 @@ class SimDisk:
         """How many it may have open."""
         self.strike: Strike | None = None
         """What its process will die of, or the next one if none runs."""
-        self.spend: Callable[[int, str, int], None] = _free
+        self.spend: Callable[[int, str, int, int], None] = _free
         """Called with what an operation costs (`costs`), its kind, and what it costs beyond that
-        while the disk is slow."""
+        while the disk is slow, and until when it is."""
         self.slow_sync_us = 0
-        """How much longer each sync takes."""
+        """How much longer each sync takes before `slow_until_us`."""
+        self.slow_until_us = 0
         self._faults: list[Fault] = []
         self._changed_names: dict[DirectoryInode, None] = {}
         self._changed_files: dict[FileInode, None] = {}
@@ -147,7 +149,7 @@ class SimDisk:
         if not _names(path):
             raise os_error(errno.EISDIR, path)
         self.check_descriptors(path)
-        self.spend(costs.OPEN_US, "open", 0)
+        self.spend(costs.OPEN_US, "open", 0, 0)
         directory, name = self.place(path)
         inode = directory.names.get(name)
         if isinstance(inode, DirectoryInode):
@@ -174,7 +176,7 @@ class SimDisk:
         """All of these names, at once."""
         if self._is_struck():
             self._fall()
-        self.spend(costs.NAME_US, "change of a name", 0)
+        self.spend(costs.NAME_US, "change of a name", 0, 0)
         made = Change(edits, self.clock.wall_ms())
         for directory in made.directories():
             self._changed_names[directory] = None
@@ -189,7 +191,7 @@ class SimDisk:
         self._write(path, file, position, data)
 
     def _write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
-        self.spend(costs.WRITE_US + len(data) * costs.WRITE_KIB_US // 1024, "write", 0)
+        self.spend(costs.WRITE_US + len(data) * costs.WRITE_KIB_US // 1024, "write", 0, 0)
         fault = self.fault(path)
         room = len(data)
         if fault is not None:
@@ -219,7 +221,7 @@ class SimDisk:
         self.check_descriptors(path)
         if self._is_struck():
             self._fall()
-        self.spend(costs.SYNC_US, "sync", self.slow_sync_us)
+        self.spend(costs.SYNC_US, "sync", self.slow_sync_us, self.slow_until_us)
         try:
             self.check_health(path)
         except OSError:

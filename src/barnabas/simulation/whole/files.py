@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,7 @@ from barnabas.simulation.whole.disk import SimDisk, os_error
 from barnabas.simulation.whole.inodes import DirectoryInode, FileInode, Inode
 from barnabas.simulation.whole.lives import ProcessOver
 from barnabas.simulation.whole.strike import Strike
+from barnabas.storage.directory import RECOVERY_POINTS
 from barnabas.storage.files import Bytes, Entry, File, Lock, Space
 
 CAPACITY_BYTES = 1 << 40
@@ -83,13 +85,13 @@ class SimFiles:
         """Undo each `fail` of this path."""
         self._disk.heal(path_prefix)
 
-    def measure(self, spend: Callable[[int, str, int], None]) -> None:
+    def measure(self, spend: Callable[[int, str, int, int], None]) -> None:
         """Have each operation call this with what it costs: see `SimDisk.spend`."""
         self._disk.spend = spend
 
-    def slow(self, sync_us: int) -> None:
-        """Let every sync take so much longer; 0: no more."""
-        self._disk.slow_sync_us = sync_us
+    def slow(self, sync_us: int, until_us: int = 0) -> None:
+        """Let every sync before that time take so much longer; 0: no more."""
+        self._disk.slow_sync_us, self._disk.slow_until_us = sync_us, until_us
 
     def limit(self, more: int | None) -> None:
         """Let the process open so many more files and directories at one time; None: any number."""
@@ -101,9 +103,13 @@ class SimFiles:
         return self._disk.is_spoiled
 
     def flip(self, path_prefix: Path, random: Random) -> Callable[[], None] | None:
-        """Let a bit read wrong in a segment that is complete and durable, and no broker's own; None
-        if there is none. Returns what lets it read as it was written."""
-        found = [each for each in self._sealed(path_prefix) if each.is_durable and each.data]
+        """Let a bit read wrong in a segment below the recovery point of its log, and no broker's
+        own; None if there is none. Returns what lets it read as it was written.
+
+        Above the recovery point a record that was damaged is lost at the next recovery, as by a
+        loss of power, and nothing is promised of it.
+        """
+        found = [each for each in self._recovered(path_prefix) if each.is_durable and each.data]
         if not found:
             return None
         inode = random.choice(found)
@@ -111,16 +117,26 @@ class SimFiles:
         inode.flip(place, mask)
         return lambda: inode.unflip(place)
 
-    def _sealed(self, path: Path) -> list[FileInode]:
-        """The `.log` files below a path, but the last of each directory, of topics of users."""
+    def _recovered(self, path: Path) -> list[FileInode]:
+        """The `.log` files in the partitions' directories below a log directory, of topics of
+        users, that end below the recovery point in its checkpoint."""
         names = self._disk.directory(path).names
-        logs = [name for name in sorted(names) if name.endswith(".log")]
-        found = [names[name] for name in logs[:-1] if not path.name.startswith("__")]
-        inodes = [each for each in found if isinstance(each, FileInode)]
-        for name in sorted(names):
-            if isinstance(names[name], DirectoryInode):
-                inodes += self._sealed(path / name)
-        return inodes
+        checkpoint = names.get(RECOVERY_POINTS)
+        if not isinstance(checkpoint, FileInode):
+            return []
+        _, _, *lines = checkpoint.data.decode().splitlines()
+        found = []
+        for topic, partition, recovery_point in sorted(line.split() for line in lines):
+            directory = names.get(f"{topic}-{partition}")
+            if topic.startswith("__") or not isinstance(directory, DirectoryInode):
+                continue
+            logs = sorted(name for name in directory.names if name.endswith(".log"))
+            found += [
+                directory.names[name]
+                for name, after in pairwise(logs)
+                if int(after.removesuffix(".log")) <= int(recovery_point)
+            ]
+        return [each for each in found if isinstance(each, FileInode)]
 
     # --- the seam --------------------------------------------------------------------------------
 
@@ -132,7 +148,7 @@ class SimFiles:
         if isinstance(inode, DirectoryInode):
             raise os_error(errno.EISDIR, path)
         self._disk.check_descriptors(path)
-        self._disk.spend(costs.OPEN_US + costs.read_us(len(inode.data)), "read", 0)
+        self._disk.spend(costs.OPEN_US + costs.read_us(len(inode.data)), "read", 0, 0)
         return bytes(inode.data)
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
@@ -201,7 +217,7 @@ class SimFiles:
     def list(self, path: Path) -> list[Entry]:
         names = self._at(path).directory(path).names
         self._disk.check_descriptors(path)
-        self._disk.spend(costs.LIST_US + costs.ENTRY_US * len(names), "list", 0)
+        self._disk.spend(costs.LIST_US + costs.ENTRY_US * len(names), "list", 0, 0)
         return sorted(
             Entry(name, True, 0)
             if isinstance(inode, DirectoryInode)
@@ -267,7 +283,7 @@ class SimFile:
 
     def pread(self, size: int, position: int) -> bytes:
         found = bytes(self._file().data[position : position + size])
-        self._disk.spend(costs.read_us(len(found)), "read", 0)
+        self._disk.spend(costs.read_us(len(found)), "read", 0, 0)
         return found
 
     def write(self, position: int, data: Bytes) -> None:
@@ -291,7 +307,7 @@ class SimFile:
     def warm(self, position: int, size: int) -> None:
         file = self._file()
         if not file.is_cached:
-            self._disk.spend(costs.COLD_US, "cold read", 0)
+            self._disk.spend(costs.COLD_US, "cold read", 0, 0)
         file.is_cached = True
 
     def _file(self) -> FileInode:

@@ -54,6 +54,8 @@ class FileInode:
     def truncate(self, size: int) -> None:
         before = len(self.data)
         self._forget_flips(size, before)
+        for place in list(self._flipped):
+            self.unflip(place)  # the segment is its log's last one now, which recovery reads
         del self.data[size:]
         self.data.extend(bytes(max(size - before, 0)))
         self._changed(size, before)  # no page, if it has grown: it reads as zeros

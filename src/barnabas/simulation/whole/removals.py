@@ -18,6 +18,9 @@ from barnabas.types import TopicPartition
 _LATE_MS = 1_000
 """How much later than Kafka's half of `replica.lag.time.max.ms` an ISR may be looked at."""
 
+_Member = tuple[Replica, int, int]
+"""A leader's replica, its epoch, and who is in its ISR."""
+
 
 class Removals:
     """`look` is called as often as anybody likes; it only reads."""
@@ -26,12 +29,13 @@ class Removals:
         self._history = history
         self._lag_time_max_ms = lag_time_max_ms
         self._starts: dict[tuple[int, TopicPartition], tuple[Replica, int]] = {}
-        self._behind: dict[tuple[Replica, int], tuple[int, int]] = {}
+        self._behind: dict[_Member, tuple[int, int]] = {}
         self._seen = {"young": 0, "start": 0, "lagging": 0}
         self._wrong: dict[tuple[str, str], str] = {}
 
     def look(self, brokers: Mapping[int, SimBroker], now_ms: int) -> None:
         """At the brokers that serve now; `now_ms` is true time."""
+        before, self._behind = self._behind, {}
         for broker_id, broker in brokers.items():
             life, server = broker.life, broker.server
             if not broker.is_serving or server is None or life is None:
@@ -39,7 +43,7 @@ class Removals:
             for replica in server.node.replicas:
                 self._look_at_start(broker_id, replica, now_ms)
                 if replica.partition.is_leader:
-                    self._look_at_isr(broker_id, replica, now_ms, is_awake=life.is_running)
+                    self._look_at_isr(broker_id, replica, before, now_ms, is_awake=life.is_running)
 
     def _look_at_start(self, broker_id: int, replica: Replica, now_ms: int) -> None:
         name, partition = replica.topic_partition, replica.partition
@@ -71,19 +75,25 @@ class Removals:
         return [each for each in self._history.writings.values() if each.name == name]
 
     def _look_at_isr(
-        self, broker_id: int, replica: Replica, now_ms: int, *, is_awake: bool
+        self,
+        broker_id: int,
+        replica: Replica,
+        before: Mapping[_Member, tuple[int, int]],
+        now_ms: int,
+        *,
+        is_awake: bool,
     ) -> None:
         """Of a member that has not moved while there was something to fetch, and of a leader that
-        was awake all the time (RE-8)."""
+        led in this epoch and was awake all the time (RE-8). `before`: what the last look kept."""
         partition = replica.partition
         limit_ms = self._lag_time_max_ms * 3 // 2 + _LATE_MS
         for member in partition.isr:
             remote = partition._remotes.get(member)
             if remote is None:
                 continue
-            key, end = (replica, member), remote.log_end_offset
+            key, end = (replica, partition.leader_epoch, member), remote.log_end_offset
             is_behind = end < partition.log_end_offset and not partition.is_changing_isr
-            last_end, since_ms = self._behind.get(key, (end, now_ms))
+            last_end, since_ms = before.get(key, (end, now_ms))
             if not is_awake or not is_behind or last_end != end:
                 self._behind[key] = end, now_ms
                 continue

@@ -253,7 +253,7 @@ class Trouble:
             broker.set_calendar(_STEPS_MS[fault.for_ms % len(_STEPS_MS)])
             undo = partial(broker.set_calendar, 0)
         elif kind == DISK_SLOW:
-            broker.files.slow(SLOW_SYNC_US)
+            broker.files.slow(SLOW_SYNC_US, self._loop.now_us + 1000 * fault.for_ms)
             undo = partial(broker.files.slow, 0)
         elif kind == DESCRIPTORS:
             broker.files.limit(fault.second)

@@ -29,6 +29,7 @@ REPLICATION_FACTORS = {
     TRANSACTION_TOPIC: "transaction.state.log.replication.factor",
 }
 """The setting that says how many replicas each of them has."""
+_MIN_ISR = "transaction.state.log.min.isr"
 
 
 class InternalTopics:
@@ -52,6 +53,8 @@ class InternalTopics:
 
     async def _make(self, name: str, config: BrokerConfig) -> None:
         topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
+        if reason := _unwritable(topic, config):
+            raise self._refusal(name, reason)
         try:
             (outcome,) = await self._controller.wish_topics([topic])
         except KafkaError as error:
@@ -60,13 +63,35 @@ class InternalTopics:
             self._refused.pop(name, None)
             return
         if isinstance(outcome, KafkaError):
-            text = f"{name} cannot be created: {_reason(name, config, outcome)}"
-            if self._refused.get(name) != text:
-                self._refused[name] = text
-                _log.error("%s", text)
-            raise CoordinatorNotAvailable(text) from outcome
+            raise self._refusal(name, _reason(name, config, outcome)) from outcome
         self._refused.pop(name, None)
         _log.info("created %s with %d partitions", name, topic.partitions)
+
+    def _refusal(self, name: str, reason: str) -> CoordinatorNotAvailable:
+        """Also logged, if it is not what was logged last."""
+        text = f"{name} cannot be created: {reason}"
+        if self._refused.get(name) != text:
+            self._refused[name] = text
+            _log.error("%s", text)
+        return CoordinatorNotAvailable(text)
+
+
+def _unwritable(topic: NewTopic, config: BrokerConfig) -> str:
+    """Why no record could ever be written to the topic, however many brokers there are; or ""."""
+    min_isr = int(topic.configs.get("min.insync.replicas", 1))
+    if min_isr <= topic.replication_factor:
+        return ""
+    key = REPLICATION_FACTORS[topic.name]
+    return (
+        f"{_MIN_ISR} is {min_isr}{_origin(config, _MIN_ISR)}, and {key} is only "
+        f"{topic.replication_factor}{_origin(config, key)}: no write would ever be acknowledged; "
+        f"set {_MIN_ISR} to {topic.replication_factor} or less, or {key} to {min_isr} or more, and "
+        "start this broker again"
+    )
+
+
+def _origin(config: BrokerConfig, key: str) -> str:
+    return "" if config.is_set(key) else ", its default"
 
 
 def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
@@ -74,10 +99,9 @@ def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
     if not isinstance(outcome, InvalidReplicationFactor):
         return str(outcome)
     key = REPLICATION_FACTORS[name]
-    origin = "" if config.is_set(key) else ", its default"
     return (
-        f"{key} is {config.int(key)}{origin}: {outcome}; start more brokers, or set {key} to as "
-        "many as there will be, and start this one again"
+        f"{key} is {config.int(key)}{_origin(config, key)}: {outcome}; start more brokers, or set "
+        f"{key} to as many as there will be, and start this one again"
     )
 
 
@@ -104,7 +128,7 @@ def transactions_topic(config: BrokerConfig) -> NewTopic:
         configs={
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
-            "min.insync.replicas": str(_for_one_node(config, "transaction.state.log.min.isr")),
+            "min.insync.replicas": str(_for_one_node(config, _MIN_ISR)),
             "segment.bytes": str(config.int("transaction.state.log.segment.bytes")),
             "unclean.leader.election.enable": "false",
         },

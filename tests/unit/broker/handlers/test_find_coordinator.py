@@ -94,6 +94,39 @@ def test_what_cannot_be_made_is_no_coordinator_and_says_why_tp_8(
     assert caplog.text.count("__consumer_offsets cannot be created") == 1
 
 
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (
+            {"transaction.state.log.replication.factor": "1"},
+            "transaction.state.log.min.isr is 2, its default, and "
+            "transaction.state.log.replication.factor is only 1: no write would ever be",
+        ),
+        (
+            {"transaction.state.log.min.isr": "4"},
+            "transaction.state.log.min.isr is 4, and "
+            "transaction.state.log.replication.factor is only 3, its default: no write would",
+        ),
+    ],
+)
+def test_a_log_that_could_never_be_written_is_not_made_and_says_why_tp_8(
+    settings: dict[str, str], complaint: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka makes it, and then lets every InitProducerId run into its timeout."""
+    with Cluster(brokers=1) as cluster:
+        config = cluster.server(1).config
+        of_cluster = {"log.dirs": "d", "zookeeper.connect": "zk:2181"}
+        cluster.server(1).node.config = BrokerConfig({**of_cluster, **settings})
+        with RawClient(cluster.bootstrap_servers) as client:
+            request = FindCoordinatorRequest(key="k", key_type=1)
+            for _ in range(2):
+                answer = client.call(FIND_COORDINATOR, 2, request)
+                assert answer.error_code == CoordinatorNotAvailable.code
+                assert complaint in answer.error_message
+            assert caplog.text.count(complaint) == 1
+        cluster.server(1).node.config = config
+
+
 def test_kafkas_default_for_three_brokers_is_named_where_fewer_live_tp_8(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

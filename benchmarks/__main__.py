@@ -5,9 +5,10 @@
 `off` is how far a figure is from its goal: 1 just reached it, 2 is twice off. What is compared with
 a bare server, or with another way to do it, has that in `other` and the ratio behind it. Each part
 can be run alone and has more to say: `python -m benchmarks.pipelined`, `.workloads`, `.startup`,
-`.recovery`, `.disk`, `.groups`, `.transactions`, `.levels`, `.compaction`, `.producers`; `python -m
-benchmarks.kafka` puts a real Kafka beside the workloads. Of `.levels` this runs the part of one
-broker; alone it has three as well, and so have `.cluster` and `.failover`.
+`.recovery`, `.disk`, `.groups`, `.transactions`, `.levels`, `.compaction`, `.producers`,
+`.held_up`, `.partitions`, `.truncation`; `python -m benchmarks.kafka` puts a real Kafka beside the
+workloads. Of `.levels` this runs the part of one broker; alone it has three as well, and so have
+`.cluster` and `.failover`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from benchmarks import (
     compaction,
     disk,
     groups,
+    held_up,
     levels,
+    partitions,
     pipelined,
     producers,
     recovery,
@@ -62,6 +65,8 @@ def measure(share: float, memory: WarmMemory) -> list[Figure]:
         ("levels", lambda: levels.measure_alone(share)),
         ("compaction", lambda: compaction.measure(max(4, int(COMPACTED_MEGABYTES * share)))),
         ("producers", lambda: producers.measure(int(producers.PRODUCERS * share))),
+        ("held up", lambda: held_up.measure(share)),
+        ("partitions", lambda: partitions.measure(max(20, int(partitions.PARTITIONS * share)))),
         ("clients", lambda: workloads.measure_alone(share, memory)),
     ]
     for name, part in parts:

@@ -13,7 +13,9 @@ from benchmarks import (
     disk,
     figures,
     groups,
+    held_up,
     levels,
+    partitions,
     pipelined,
     recovery,
     startup,
@@ -39,6 +41,11 @@ def workload_figures() -> list[Figure]:
     [
         (lambda: startup.measure(1, 20, 20), ("ready", "idle partition", "idle connection")),
         (lambda: recovery.measure(1), ("recovery, 16 KiB batches",)),
+        (
+            lambda: held_up.measure(0.002),
+            ("Fetch, 260 times one partition", "Metadata of 600 unknown"),
+        ),
+        (lambda: partitions.measure(10), ("made", "led anew", "deleted: longest turn")),
         (lambda: disk.measure(1), ("sequential, random", "sendfile, read + send: CPU")),
         (
             lambda: groups.measure(100),
@@ -60,6 +67,8 @@ def workload_figures() -> list[Figure]:
     ids=[
         "startup",
         "recovery",
+        "held up",
+        "partitions",
         "disk",
         "groups",
         "transactions",

@@ -13,16 +13,25 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from barnabas.client.batch import CheckedRecord
 from barnabas.client.errors import BufferFull, ClientClosed
-from barnabas.client.loop_thread import LoopThread
 from barnabas.client.producer import Producer
 from barnabas.client.sync_delivery import SyncDelivery
 from barnabas.errors import BarnabasError
 
 _MOST_BYTES = 1_048_576  # what may wait in the outbox, and in one line, before `put` blocks
 _MOST_LINES = 10_000
+
+
+class Loop(Protocol):
+    """The producer's loop, as other threads reach it: a `LoopThread`."""
+
+    def call_soon(self, callback: Callable[[], Any]) -> None: ...
+
+    def check(self) -> None: ...
 
 
 class _Line:
@@ -36,7 +45,7 @@ class _Line:
 
 
 class Outbox:
-    def __init__(self, producer: Producer, thread: LoopThread) -> None:
+    def __init__(self, producer: Producer, thread: Loop) -> None:
         self._producer = producer
         self._thread = thread
         self._max_block_ms = producer.max_block_ms

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
+from barnabas.broker.clock_jumps import ClockJumps
+from barnabas.broker.log_changes import LogChanges
 from barnabas.broker.replica import Replica
 from barnabas.broker.replicas import Replicas
+from barnabas.broker.turns import Steps
+from barnabas.client.batch import CheckedRecord, ProducerRecord
+from barnabas.client.outbox import Outbox
+from barnabas.client.partition_queue import PartitionQueue
+from barnabas.client.producer import Producer
+from barnabas.client.tasks import Tasks
+from barnabas.errors import BarnabasError
+from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.log import Log
+from barnabas.storage.store import LogStore
 from tests.simulation.whole.planted import Plant
 
 _LOOKS = 8
@@ -62,12 +76,83 @@ def _leader_that_begins_slowly(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Log, "assign_leader_epoch", slowly)
 
 
+def _calendar_that_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """Whatever it says, records are as old as that (ST-6)."""
+    patch.setattr(ClockJumps, "are_over", property(lambda self: True))
+
+
+def _deletion_that_is_reported_too_soon(patch: pytest.MonkeyPatch) -> None:
+    """Before it is durable; and what comes back after it is taken for the new topic's (TP-4)."""
+
+    def sync_names(self: LogStore, path: Path) -> None:
+        pass
+
+    def set_strays_aside(self: LogChanges, request: Any, broker_epoch: int) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(LogStore, "sync_names", sync_names)
+    patch.setattr(LogChanges, "set_strays_aside", set_strays_aside)
+
+
+def _producer_that_gives_sequences_up(patch: pytest.MonkeyPatch) -> None:
+    """Behind a batch that is in doubt it sends the next ones under another identity (KIP-360)."""
+    lost = property(lambda queue: queue.unresolved >= 0)
+    patch.setattr(PartitionQueue, "is_unresolvable", lost)
+
+
+def _cleaner_that_keeps_what_was_aborted(patch: pytest.MonkeyPatch) -> None:
+    """And forgets that it was, for it drops the entries of the index (ST-7)."""
+
+    def end(self: Transactions, header: Any, marker: Any) -> tuple[bool, None]:
+        return True, None
+
+    patch.setattr(Transactions, "is_aborted", lambda self, header: False)
+    patch.setattr(Transactions, "end", end)
+
+
+def _drain_that_dies_of_an_odd_record(patch: pytest.MonkeyPatch) -> None:
+    """And takes with it, in silence, all that is accepted from then on (PR-8)."""
+
+    def checked(self: Producer, record: ProducerRecord) -> CheckedRecord:
+        headers: Any = record.headers or ()
+        if not headers:
+            return check(self, record)
+        return check(self, record._replace(headers=()))._replace(headers=headers)
+
+    async def drain_all(self: Outbox) -> None:
+        while deliveries := self._take():
+            for each in deliveries:
+                try:
+                    accepted = await self._producer.send_checked(each.record)
+                except (BarnabasError, ValueError) as error:
+                    each.settle(None, error)
+                else:
+                    each.settle(accepted, None)
+        self._passed.set_result(None)
+        self._drain = None
+
+    async def drained(self: Outbox) -> None:
+        if self._drain is not None:
+            await asyncio.wait([self._drain])
+
+    check = Producer.checked
+    patch.setattr(Producer, "checked", checked)
+    patch.setattr(Outbox, "_drain_all", drain_all)
+    patch.setattr(Outbox, "drained", drained)
+    patch.setattr(Tasks, "_ended", lambda self, name, task: task.cancelled() or task.exception())
+
+
 WIDER: Mapping[str, Plant] = MappingProxyType(
     {
         "directory": _directory_that_falls_with_any_log,
         "laggards": _leader_that_seldom_looks,
         "cut": _cut_that_takes_long,
         "leading": _leader_that_begins_slowly,
+        "calendar": _calendar_that_is_believed,
+        "deletion": _deletion_that_is_reported_too_soon,
+        "drain": _drain_that_dies_of_an_odd_record,
+        "sequences": _producer_that_gives_sequences_up,
+        "cleaner": _cleaner_that_keeps_what_was_aborted,
     }
 )
 

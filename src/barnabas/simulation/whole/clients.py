@@ -25,6 +25,7 @@ from barnabas.simulation.whole.copiers import Copier
 from barnabas.simulation.whole.history import History
 from barnabas.simulation.whole.keyed import KeyedTransactor, KeyedWriter
 from barnabas.simulation.whole.members import Member
+from barnabas.simulation.whole.outbox_writer import OutboxWriter
 from barnabas.simulation.whole.readers import Reader
 from barnabas.simulation.whole.remaker import Remaker
 from barnabas.simulation.whole.surroundings import (
@@ -175,6 +176,8 @@ def _writing(around: Surroundings, random: Random) -> list[Actor]:
         actors.append(Transactor(around, f"atomic-{each}", fresh()))
     for each in range(options.hasty_writers):
         actors.append(HastyWriter(around, f"hasty-{each}", SURE, fresh()))
+    for each in range(options.odd_writers):
+        actors.append(OutboxWriter(around, f"odd-{each}", SURE, fresh()))
     for each in range(options.keyed_writers):
         actors.append(KeyedWriter(around, f"keyed-{each}", KEYED, fresh()))
     for each in range(options.keyed_transactors):

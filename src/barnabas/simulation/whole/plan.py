@@ -71,6 +71,7 @@ class Plan(NamedTuple):
     has_shifting: bool = False
     has_fleeting: bool = False
     has_hasty: bool = False
+    has_odd: bool = False
     faults_end_at_ms: int = 15_000
     faults: tuple[Fault, ...] = ()
 
@@ -94,6 +95,7 @@ class Plan(NamedTuple):
                 ("one that forgets by time", self.has_shifting),
                 ("one that is deleted and made again", self.has_fleeting),
                 ("a writer in haste", self.has_hasty),
+                ("a writer of odd records", self.has_odd),
             )
             if is_there
         ]
@@ -153,7 +155,7 @@ def _widened(plan: Plan, random: Random) -> Plan:
             first, second = random.sample(range(1, plan.brokers + 1), 2)
             for_ms = int(random.choice((1000, 2500, 5000)) * (0.5 + random.random()))
             faults.append(Fault(at_ms, kind, first, second, for_ms))
-    return plan._replace(faults=tuple(sorted(faults)))
+    return plan._replace(faults=tuple(sorted(faults)), has_odd=random.random() < 0.3)
 
 
 def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) -> tuple[Fault, ...]:

@@ -175,6 +175,7 @@ def _options(plan: Plan) -> Options:
         dawdle_chance=0.05,
         max_poll_interval_ms=4_000,
         hasty_writers=int(plan.has_hasty),
+        odd_writers=int(plan.has_odd),
         keyed_writers=int(plan.has_keyed),
         keyed_transactors=int(plan.has_keyed),
         shifting_writers=int(plan.has_shifting),

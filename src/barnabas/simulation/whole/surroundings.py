@@ -43,6 +43,7 @@ class Options(NamedTuple):
     one_writers: int = 1
     none_writers: int = 1
     hasty_writers: int = 0
+    odd_writers: int = 0
     keyed_writers: int = 0
     keyed_transactors: int = 0
     shifting_writers: int = 0

@@ -105,6 +105,7 @@ class Writer(Actor):
         )
         if not await has_started(producer, self._around, random):
             return
+        self._begin(producer)
         try:
             number = 0
             for _ in range(random.randint(20, 200)):
@@ -112,7 +113,16 @@ class Writer(Actor):
                     break
                 number = await self._round(producer, number)
         finally:
-            await producer.close()
+            await self._close(producer)
+
+    def _begin(self, producer: Producer) -> None:
+        """It has started."""
+
+    async def _flush(self, producer: Producer) -> None:
+        await producer.flush()
+
+    async def _close(self, producer: Producer) -> None:
+        await producer.close()
 
     async def _round(self, producer: Producer, number: int) -> int:
         """A few records at once; the number of the last one."""
@@ -121,7 +131,7 @@ class Writer(Actor):
             number += 1
             await self._write(producer, number)
         if self._waiting > _MOST_WAITING or random.random() < _FLUSH_CHANCE:
-            await producer.flush()
+            await self._flush(producer)
         await self._around.rest(random, options.pause_ms)
         return number
 
@@ -136,8 +146,11 @@ class Writer(Actor):
         if size_bytes == options.large_bytes:
             # Not even compression makes it smaller than what the topic takes.
             value = writing.id + b"|" + random.randbytes(size_bytes)
+        await self._send(producer, writing, value)
+
+    async def _send(self, producer: Producer, writing: Writing, value: bytes) -> None:
         try:
-            delivery = await send(history, producer, writing, value)
+            delivery = await send(self._around.history, producer, writing, value)
         except BarnabasError:
             return
         self._waiting += 1

@@ -17,6 +17,7 @@ from __future__ import annotations
 import errno
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -58,6 +59,7 @@ class LogStore:
         "_failed",
         "_files",
         "_homes",
+        "_hosted",
         "_is_suspect",
         "_logs",
         "_made",
@@ -82,6 +84,7 @@ class LogStore:
         self._logs: dict[TopicPartition, Log] = {}
         self._made: dict[LogDirectory, dict[TopicPartition, bytes]] = {}  # and not noted
         self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._hosted = Counter[LogDirectory]()  # how many logs each has
         self.high_watermarks: dict[TopicPartition, int] = {}
         """As last checkpointed."""
 
@@ -158,6 +161,7 @@ class LogStore:
                     f"{topic_partition} lies in {other.path} and in {path}; move one of the two "
                     "away, the one with fewer records"
                 )
+            self._hosted[directory] += 1
 
     def _open_logs(
         self, directory: LogDirectory, config: LogConfig, now_ms: int, loading: Loading | None
@@ -311,10 +315,7 @@ class LogStore:
             # Without any directory the broker is about to stop, and is told to host all the same.
             what = "has no other place" if is_new else "may lie there"
             raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
-        directory = self._directories[0]
-        if len(self._directories) > 1:
-            homes = list(self._homes.values())
-            directory = min(self._directories, key=homes.count)
+        directory = min(self._directories, key=self._hosted.__getitem__)
         path = directory.path_of(topic_partition)
         self._forget_namesake(directory, topic_partition)
         try:
@@ -326,6 +327,7 @@ class LogStore:
             raise DirectoryError(directory.path, cause) from cause
         self._logs[topic_partition] = log
         self._homes[topic_partition] = directory
+        self._hosted[directory] += 1
         self._made.setdefault(directory, {})[topic_partition] = topic_id
         return log
 
@@ -380,6 +382,7 @@ class LogStore:
         """
         log = self._logs.pop(topic_partition)
         directory = self._homes.pop(topic_partition)
+        self._hosted[directory] -= 1
         self.high_watermarks.pop(topic_partition, None)
         log.abandon()
         suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX

@@ -8,6 +8,9 @@ the registration to the first acknowledgement afterwards; the kill itself is not
 session ends (here after 2 s), which is ZooKeeper's share and not counted. librdkafka is the load,
 and has pauses of its own before it tries a new leader; so one more producer, ours, writes one
 record after the other and tries again every 50 ms. What it waits for is the cluster alone.
+
+"with a past": each log had a record before a rolling restart, which flushed it, so that its epochs
+are on disk already when the new leader adds one.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient  # type: ignore[import-untyped]
 
-from barnabas.client import SyncProducer
+from barnabas.client import SyncAdmin, SyncProducer, TopicPartition
+from barnabas.client.batch import ProducerRecord
+from barnabas.client.partition_admin import PREFERRED
 from benchmarks.figures import Figure, parser_of, show
 from tests.integration.cluster_process import ClusterProcess, cluster_process
 from tests.waiting import wait_until
@@ -45,12 +50,15 @@ def main() -> None:
 def measure(partitions: int) -> list[Figure]:
     """Killed, then stopped in order, each in a cluster of its own."""
     killed = _measure(partitions, 3, signal.SIGKILL)
+    past = _measure(partitions, 3, signal.SIGKILL, has_past=True)
     controller = _measure(partitions, 1, signal.SIGKILL)
     stopped = _measure(partitions, 3, signal.SIGTERM)
     return [
         Figure("killed: first record after the znode", "s", killed.first_record, 1.0),
         Figure("killed: first record of librdkafka", "s", killed.first_of_load),
         Figure("killed: a record in every partition", "s", killed.every_partition),
+        Figure("killed, with a past: first record after the znode", "s", past.first_record, 1.0),
+        Figure("killed, with a past: a record in every partition", "s", past.every_partition),
         Figure("controller killed: first record after the znode", "s", controller.first_record),
         Figure("controller killed: first record of librdkafka", "s", controller.first_of_load),
         Figure("controller killed: a record in every partition", "s", controller.every_partition),
@@ -69,13 +77,17 @@ class _Times(NamedTuple):
     longest_wait: float
 
 
-def _measure(partitions: int, leader: int, how: signal.Signals) -> _Times:
+def _measure(
+    partitions: int, leader: int, how: signal.Signals, *, has_past: bool = False
+) -> _Times:
     """Broker 1 is started first, so it is the controller as well."""
     with (
         tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory,
         cluster_process(Path(directory), 3, "min.insync.replicas=2") as cluster,
     ):
         _create(cluster, partitions, leader)
+        if has_past:
+            _restart_all(cluster, partitions)
         gone = _Gone(cluster, leader)
         load = _Load(cluster.bootstrap_servers, partitions)
         wait_until(load.is_everywhere, _PATIENCE_SECONDS)
@@ -108,6 +120,29 @@ def _create(cluster: ClusterProcess, partitions: int, leader: int) -> None:
     placed = [orders[number % 2] for number in range(partitions)]
     topic = NewTopic(TOPIC, partitions, replica_assignment=placed)
     admin.create_topics([topic])[TOPIC].result(_PATIENCE_SECONDS)
+
+
+def _restart_all(cluster: ClusterProcess, partitions: int) -> None:
+    """One after the other, with a record in each partition; the first replicas lead again."""
+    with SyncProducer(cluster.bootstrap_servers) as producer:
+        producer.send_many(
+            ProducerRecord(TOPIC, b"past", partition=number) for number in range(partitions)
+        )
+        producer.flush()
+    names = [TopicPartition(TOPIC, number) for number in range(partitions)]
+    for broker in cluster.brokers.values():
+        broker.stop()
+        broker.start()
+        with SyncAdmin(cluster.bootstrap_servers) as admin:
+            wait_until(lambda: _are_in_sync(admin, len(cluster.brokers)), _PATIENCE_SECONDS)
+    with SyncAdmin(cluster.bootstrap_servers) as admin:
+        admin.elect_leaders(PREFERRED, names)
+
+
+def _are_in_sync(admin: SyncAdmin, replicas: int) -> bool:
+    time.sleep(_LOOK_EVERY_SECONDS)
+    (topic,) = admin.describe_topics([TOPIC])
+    return all(len(each.isr) == replicas for each in topic.partitions)
 
 
 def _leads_nothing(admin: AdminClient, leader: int) -> bool:

@@ -124,12 +124,15 @@ async def _cut(store: LogStore, names: list[TopicPartition]) -> tuple[float, flo
 
 
 async def longest_turn(work: Awaitable[object]) -> tuple[float, float]:
-    """Seconds that it took, and of the longest time for which nothing else had its turn."""
+    """Seconds that it took, and of the longest time for which nothing else had its turn.
+
+    Looks each millisecond: who never rests keeps the interpreter from the threads of the work.
+    """
     longest = 0.0
     began = last = time.perf_counter()
     task = asyncio.ensure_future(work)
     while not task.done():
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
         now = time.perf_counter()
         longest, last = max(longest, now - last), now
     task.result()

@@ -7,15 +7,17 @@ log directory is synced once, in a thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.turns import Steps
-from barnabas.cluster.control import LeaderAndIsr
+from barnabas.cluster.control import LeaderAndIsr, PartitionState
 from barnabas.cluster.layout import uuid_text
 from barnabas.storage.directory import DirectoryError
+from barnabas.storage.new_log import NewLog
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas import Replicas
 
 _log = logging.getLogger(__name__)
+
+
+_THREADS = 4
+_FILES_PER_STEP = 16 * _THREADS
+"""The logs whose files are made in one step."""
 
 
 class LogChanges:
@@ -64,6 +71,19 @@ class LogChanges:
             yield None
         yield from self.sync_names(homes)
 
+    def lay_out(self, states: Sequence[PartitionState]) -> Steps[None]:
+        """Have the files of logs that are about to be made there, all of them before any is: the
+        disk is waited for by several threads at once."""
+        offline = self._replicas.offline
+        waiting = [each for each in states if each.topic_partition not in offline]
+        for start in range(0, len(waiting), _FILES_PER_STEP):
+            placed: list[NewLog] = []
+            for state in waiting[start : start + _FILES_PER_STEP]:
+                with suppress(OSError):
+                    name, topic_id = state.topic_partition, state.topic_id
+                    placed.append(self._store.place(name, topic_id, is_new=state.is_new))
+            yield [partial(_lay_out, placed[each::_THREADS]) for each in range(_THREADS)]
+
     def note_made(self) -> Steps[None]:
         """Have the logs that were just made on disk, before anybody writes to them."""
         try:
@@ -91,3 +111,10 @@ class LogChanges:
                 yield partial(self._store.sync_names, path)
             except DirectoryError as error:
                 self._replicas.directory_failed(error.directory, error)
+
+
+def _lay_out(placed: Sequence[NewLog]) -> None:
+    """As far as the disk lets it: whoever makes these logs meets what is wrong, and says it."""
+    with suppress(OSError):
+        for new in placed:
+            new.lay_out()

@@ -240,12 +240,11 @@ class Replicas:
 
         They are hosted then, without a leader; what cannot be is looked at again with its role.
         """
-        there = (self._replicas, self._store.logs)
-        missing = [
-            state
-            for state in request.partitions
-            if not any(state.topic_partition in those for those in there)
-        ]
+        hosted, logs = self._replicas, self._store.logs
+        names = [each.topic_partition for each in request.partitions]
+        absent = {name for name in names if name not in hosted and name not in logs}
+        missing = [each for each in request.partitions if each.topic_partition in absent]
+        yield from self._changes.lay_out(missing)
         for done, state in enumerate(missing, 1):
             with suppress(_Unhosted):
                 self._try_to_host(state)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -37,9 +36,9 @@ from barnabas.storage.directory import (
     UnusableDirectory,
 )
 from barnabas.storage.files import Files
-from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.loading import Loading
 from barnabas.storage.log import Log
+from barnabas.storage.new_log import NewLog, Places
 from barnabas.storage.partition_metadata import write_topic_id
 from barnabas.storage.recovery import PRODUCER_EXPIRATION_MS, Start, open_log
 from barnabas.types import TopicPartition
@@ -59,10 +58,10 @@ class LogStore:
         "_failed",
         "_files",
         "_homes",
-        "_hosted",
         "_is_suspect",
         "_logs",
         "_made",
+        "_places",
         "_producer_expiration_ms",
         "high_watermarks",
     )
@@ -84,7 +83,7 @@ class LogStore:
         self._logs: dict[TopicPartition, Log] = {}
         self._made: dict[LogDirectory, dict[TopicPartition, bytes]] = {}  # and not noted
         self._homes: dict[TopicPartition, LogDirectory] = {}
-        self._hosted = Counter[LogDirectory]()  # how many logs each has
+        self._places = Places(files)
         self.high_watermarks: dict[TopicPartition, int] = {}
         """As last checkpointed."""
 
@@ -161,7 +160,7 @@ class LogStore:
                     f"{topic_partition} lies in {other.path} and in {path}; move one of the two "
                     "away, the one with fewer records"
                 )
-            self._hosted[directory] += 1
+            self._places.hosted[directory] += 1
 
     def _open_logs(
         self, directory: LogDirectory, config: LogConfig, now_ms: int, loading: Loading | None
@@ -310,26 +309,32 @@ class LogStore:
     ) -> Log:
         """`create`; but nothing may be written to it before `note_made` has returned."""
         assert topic_partition not in self._logs, f"{topic_partition} exists"
+        new = self.place(topic_partition, topic_id, is_new=is_new)
+        directory = new.directory
+        self._forget_namesake(directory, topic_partition)
+        start = Start(is_clean=True)
+        try:
+            new.lay_out()
+            log = open_log(self._files, new.path, topic_partition, config, start)
+        except OSError as cause:
+            raise DirectoryError(directory.path, cause) from cause
+        self._places.made(topic_partition)
+        self._logs[topic_partition] = log
+        self._homes[topic_partition] = directory
+        self._made.setdefault(directory, {})[topic_partition] = topic_id
+        return log
+
+    def place(
+        self, topic_partition: TopicPartition, topic_id: bytes, *, is_new: bool = False
+    ) -> NewLog:
+        """Where `make` will put a log: `lay_out` of what is returned may be called before, in any
+        thread. OSError as of `make`."""
         if self._failed and not (is_new and self._directories):
             path, reason = next(iter(self._failed.items()))
             # Without any directory the broker is about to stop, and is told to host all the same.
             what = "has no other place" if is_new else "may lie there"
             raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
-        directory = min(self._directories, key=self._hosted.__getitem__)
-        path = directory.path_of(topic_partition)
-        self._forget_namesake(directory, topic_partition)
-        try:
-            self._files.make_directory(path)
-            begin_without_gaps(self._files, path)
-            write_topic_id(self._files, path, topic_id, sync=False)
-            log = open_log(self._files, path, topic_partition, config, Start(is_clean=True))
-        except OSError as cause:
-            raise DirectoryError(directory.path, cause) from cause
-        self._logs[topic_partition] = log
-        self._homes[topic_partition] = directory
-        self._hosted[directory] += 1
-        self._made.setdefault(directory, {})[topic_partition] = topic_id
-        return log
+        return self._places.place(topic_partition, topic_id, self._directories)
 
     def note_made(self) -> None:
         """Whose topics' the logs are that were made since this was last called: on disk for sure
@@ -382,7 +387,7 @@ class LogStore:
         """
         log = self._logs.pop(topic_partition)
         directory = self._homes.pop(topic_partition)
-        self._hosted[directory] -= 1
+        self._places.hosted[directory] -= 1
         self.high_watermarks.pop(topic_partition, None)
         log.abandon()
         suffix = STRAY_SUFFIX if is_stray else DELETED_SUFFIX

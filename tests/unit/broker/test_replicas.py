@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -392,6 +393,40 @@ def test_st_10_what_was_reported_as_deleted_is_not_back_after_a_power_cut() -> N
         assert set(disks.store.logs) == {THIRD}, seed
         assert disks.host(FIRST, topic_id=OTHER_ID) == 0
         assert disks.replicas.leader_of(FIRST).log.log_end_offset == 0
+
+
+class FilesByThread(OsFiles):
+    """Notes which thread made each file."""
+
+    __slots__ = ("made_by",)
+
+    def __init__(self) -> None:
+        self.made_by: dict[Path, threading.Thread] = {}
+
+    def make_directory(self, path: Path) -> None:
+        self.made_by[path] = threading.current_thread()
+        super().make_directory(path)
+
+    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
+        self.made_by[path] = threading.current_thread()
+        super().write(path, data, sync=sync)
+
+
+def test_the_files_of_new_logs_are_made_beside_the_loop(directories: list[Path]) -> None:
+    """On a disk that takes a millisecond for each, the loop would serve nobody for as long."""
+    files = FilesByThread()
+    disks = OnDisks(directories, files)
+    files.made_by.clear()
+    names = tuple(TopicPartition("t", number) for number in range(100))
+    led = PartitionImage(0, 0, (0,), (0,), 0, 1)
+    states = tuple(PartitionState(name, TOPIC_ID, led, {}, is_new=True) for name in names)
+    steps = disks.replicas.leader_and_isr(LeaderAndIsr(1, 1, states))
+    assert set(asyncio.run(in_turns(steps)).values()) == {0}
+    of_logs = [path for path in files.made_by if path.parent.name.startswith("t-")]
+    assert len(of_logs) >= 500
+    assert threading.current_thread() not in {files.made_by[path] for path in of_logs}
+    assert len({disks.store.directory_of(name) for name in names}) == 2
+    disks.store.close()
 
 
 def test_a_topic_of_many_partitions_does_not_keep_the_broker_from_its_clients(

@@ -35,6 +35,23 @@ def test_the_order_of_the_steps_is_one() -> None:
     assert seen[1:] == [5]
 
 
+def test_several_waits_go_on_at_one_time() -> None:
+    together = threading.Barrier(3)
+
+    def work() -> Steps[str]:
+        yield [lambda: together.wait(60) and None for _ in range(3)]
+        return "met"
+
+    assert asyncio.run(in_turns(work())) == "met"
+    calls: list[int] = []
+
+    def counted() -> Steps[None]:
+        yield [lambda: calls.append(1), lambda: calls.append(2)]
+
+    at_once(counted())
+    assert calls == [1, 2]
+
+
 def test_what_a_step_does_not_catch_is_raised() -> None:
     def work() -> Steps[None]:
         yield _refuse

@@ -17,6 +17,7 @@ from tests.unit.storage.disk import QuickFiles, WatchedFiles, append, batch, rea
 
 CLUSTER = "Bym1qi5rRNGEX42HBFeknA"
 TOPIC_ID = bytes(range(16))
+OTHER_ID = bytes(reversed(TOPIC_ID))
 T0, T1, T2 = (TopicPartition("t", partition) for partition in range(3))
 
 
@@ -153,6 +154,46 @@ def test_a_new_partition_goes_where_the_fewest_are(tmp_path: Path) -> None:
     store = open_store(two, one)
     assert len(store.logs) == 5
     assert store.high_watermarks[T1] == 4
+    store.close()
+
+
+def test_a_log_is_made_where_it_was_placed(tmp_path: Path) -> None:
+    """Its files may have been laid out there before, by a thread."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    store = open_store(one, two)
+    places = [store.place(TopicPartition("t", number), TOPIC_ID) for number in range(4)]
+    for place in places[:2]:
+        place.lay_out()
+    assert [place.path.parent for place in places] == [one, two, one, two]
+    assert store.place(T1, TOPIC_ID) is places[1]
+    for number in (3, 2, 1, 0):
+        store.create(TopicPartition("t", number), TOPIC_ID, LogConfig())
+    assert sorted(path.name for path in one.glob("t-*")) == ["t-0", "t-2"]
+    assert sorted(path.name for path in two.glob("t-*")) == ["t-1", "t-3"]
+    assert [path.name for path in sorted((one / "t-0").iterdir())] == [
+        path.name for path in sorted((one / "t-2").iterdir())
+    ]
+    append(store.logs[T1], batch(4))
+    store.close()
+    store = open_store(one, two)
+    assert store.logs[T1].log_end_offset == 4
+    store.close()
+
+
+def test_a_place_is_given_up_with_its_directory_or_its_topic(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    store = open_store(one, two)
+    placed = store.place(T0, TOPIC_ID)
+    placed.lay_out()
+    other = store.place(T0, OTHER_ID)
+    assert other is not placed and other.path == placed.path
+    assert store.create(T0, OTHER_ID, LogConfig()).topic_id == OTHER_ID
+    placed = store.place(T1, TOPIC_ID)
+    assert placed.path.parent == two
+    store.fail_directory(two, OSError(5, "EIO"))
+    assert store.place(T1, TOPIC_ID, is_new=True).path.parent == one
+    with pytest.raises(OSError, match="may lie there, but it is offline"):
+        store.place(TopicPartition("t", 2), TOPIC_ID)
     store.close()
 
 

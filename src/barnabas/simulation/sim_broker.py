@@ -270,6 +270,10 @@ class SimBroker:
         if any(part.entries or part.got.error_code or part.got.diverging for part in answer.parts):
             reply(answer)
             return
+        if any(wanted.topic_partition not in self.hosted for wanted in request.wanted):
+            # What followed from the high watermark that moved has filled the disk.
+            reply(self.fetch_answer(request, is_first=False))
+            return
         parked = Parked(self, request, reply)
         for wanted in request.wanted:
             self.hosted[wanted.topic_partition].parked.append(parked)

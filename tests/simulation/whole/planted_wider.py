@@ -157,6 +157,16 @@ WIDER: Mapping[str, Plant] = MappingProxyType(
 )
 
 FOUND_BY: Mapping[str, int] = MappingProxyType(
-    {"cut": 5, "directory": 0, "laggards": 2, "leading": 2}
+    {
+        "calendar": 9,
+        "cleaner": 1,
+        "cut": 5,
+        "deletion": 53,
+        "directory": 35,
+        "drain": 2,
+        "laggards": 2,
+        "leading": 2,
+        "sequences": 18,
+    }
 )
 """The seed that finds each."""

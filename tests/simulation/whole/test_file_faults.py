@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from barnabas.simulation.whole.files import SimFiles
+from barnabas.simulation.whole.lives import ProcessOver
 from barnabas.storage.checkpoint import write_offsets
 from barnabas.storage.directory import RECOVERY_POINTS
 from barnabas.types import TopicPartition
@@ -96,3 +97,18 @@ def test_each_operation_has_its_price_and_a_slow_disk_one_beside_it() -> None:
         "sync": 1_000_001,
         "list": 1,
     }
+
+
+def test_a_death_may_count_from_a_name_on() -> None:
+    files = SimFiles(SetClock(), [D])
+    fallen: list[str] = []
+    files.strike(2, Random(1), lambda: fallen.append("here"), begins_with="-delete")
+    for number in range(5):
+        files.make_directory(D / f"t-{number}")
+    files.replace(D / "t-0", D / "t-0.id-delete")
+    files.sync(D)
+    assert fallen == []
+    with pytest.raises(ProcessOver):
+        files.make_directory(D / "t-5")
+    assert fallen == ["here"]
+    assert [entry.name for entry in files.list(D)][-1] == "t-4"

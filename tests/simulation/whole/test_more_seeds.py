@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.whole.seeds import HELD, hold
+from barnabas.clock import SystemRandom
+from tests.simulation.whole.seeds import HELD, check_worth, hold
+
+_FIRST_FRESH = 1_000_000
+_FRESH = 3
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-def test_more_seeds_hold() -> None:
-    hold(HELD[len(HELD) // 2 :])
+def test_more_seeds_hold_and_prove_something() -> None:
+    check_worth(hold(HELD[len(HELD) // 2 :]))
+
+
+@pytest.mark.slow
+def test_fresh_seeds_hold() -> None:
+    """Drawn anew each time: a failing one tells its number, and is the same again from it."""
+    first = _FIRST_FRESH + SystemRandom().below(1 << 30)
+    hold(range(first, first + _FRESH))

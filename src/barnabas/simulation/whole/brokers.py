@@ -159,16 +159,17 @@ class SimBroker:
         if self.life is not None:
             self.life.kill()
 
-    def strike(self, operations: int, befall: Callable[[], object]) -> None:
-        """Have it die in the middle of a turn, at so many changes of its disk from now on; if none
-        runs by then, the next one. `befall` is to `kill` it, or to cut its power."""
+    def strike(self, operations: int, befall: Callable[[], object], begins_with: str = "") -> None:
+        """Have it die in the middle of a turn, at so many changes of its disk from now on, or from
+        a name on that ends with `begins_with`; if none runs by then, the next one. `befall` is to
+        `kill` it, or to cut its power."""
 
         def fall() -> None:
             assert CURRENT.get() is self.life, f"somebody else works on the files of {self.host}"
             # What comes of it is the world's: what a dead process begins is lost.
             self._loop.world.copy().run(befall)
 
-        self.files.strike(operations, self._torn, fall)
+        self.files.strike(operations, self._torn, fall, begins_with)
 
     def pause(self, for_ms: int) -> None:
         """SIGSTOP, and SIGCONT so much later; `resume` may come first, another pause prolong it."""

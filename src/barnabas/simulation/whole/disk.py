@@ -180,6 +180,9 @@ class SimDisk:
         made = Change(edits, self.clock.wall_ms())
         for directory in made.directories():
             self._changed_names[directory] = None
+        for _, name, inode in edits:
+            if inode is not None and self.strike is not None:
+                self.strike.named(name)
 
     def write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
         """As much as there is room for; the error says that it was not all."""

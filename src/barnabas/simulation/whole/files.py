@@ -64,10 +64,17 @@ class SimFiles:
         """What was not synced is there or is not; the process is dead as well."""
         self._disk.lose_power(random)
 
-    def strike(self, operations: int, random: Random, befall: Callable[[], object]) -> None:
+    def strike(
+        self,
+        operations: int,
+        random: Random,
+        befall: Callable[[], object],
+        begins_with: str = "",
+    ) -> None:
         """Let the process die at so many changes of the disk and syncs from now on, the last of
-        them not done; `befall` is to kill it or to cut its power. Replaces an earlier strike."""
-        self._disk.strike = Strike(operations, random, befall)
+        them not done; `befall` is to kill it or to cut its power. With `begins_with` they count
+        once something has a name that ends so. Replaces an earlier strike."""
+        self._disk.strike = Strike(operations, random, befall, begins_with)
 
     def spare(self) -> None:
         """Undo `strike`, if it has not fallen yet."""

@@ -34,6 +34,8 @@ FAULTS = (
     "reassign",
 )
 KILL_IN_A_TURN, POWER_IN_A_TURN = STRIKES = ("kill in a turn", "power in a turn")
+AT_A_DELETION = "power at a deletion"
+"""As the second of these; the changes count from the next deletion of a log on."""
 CLOCK, DISK_SLOW, BUSY, DESCRIPTORS, FLIP = MACHINE_FAULTS = (
     "clock",
     "disk slow",
@@ -155,7 +157,17 @@ def _widened(plan: Plan, random: Random) -> Plan:
             first, second = random.sample(range(1, plan.brokers + 1), 2)
             for_ms = int(random.choice((1000, 2500, 5000)) * (0.5 + random.random()))
             faults.append(Fault(at_ms, kind, first, second, for_ms))
-    return plan._replace(faults=tuple(sorted(faults)), has_odd=random.random() < 0.3)
+    has_odd = random.random() < 0.3
+    if plan.has_fleeting:
+        faults += [_at_a_deletion(plan, random) for _ in range(random.choice((1, 2, 3)))]
+    return plan._replace(faults=tuple(sorted(faults)), has_odd=has_odd)
+
+
+def _at_a_deletion(plan: Plan, random: Random) -> Fault:
+    at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms - 2000)
+    operations = random.randint(1, 8)
+    for_ms = int(random.choice((50, 400, 1500)) * (0.5 + random.random()))
+    return Fault(at_ms, AT_A_DELETION, random.randint(1, plan.brokers), operations, for_ms)
 
 
 def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) -> tuple[Fault, ...]:

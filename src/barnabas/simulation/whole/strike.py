@@ -16,19 +16,34 @@ from barnabas.simulation.whole.lives import ProcessOver
 class Strike:
     """Falls on one operation: that is not done, or if it writes, done in part."""
 
-    __slots__ = ("_befall", "_left", "_random")
+    __slots__ = ("_befall", "_begins_with", "_left", "_random")
 
-    def __init__(self, operations: int, random: Random, befall: Callable[[], object]) -> None:
-        """`befall`: to kill the process, or to cut its power."""
+    def __init__(
+        self,
+        operations: int,
+        random: Random,
+        befall: Callable[[], object],
+        begins_with: str = "",
+    ) -> None:
+        """`befall`: to kill the process, or to cut its power. `begins_with`: operations count from
+        the moment at which something has a name that ends so."""
         assert operations > 0
         self._left = operations
+        self._begins_with = begins_with
         self._random = random
         self._befall = befall
 
     def falls(self) -> bool:
         """Whether the operation that begins now is the one."""
+        if self._begins_with:
+            return False
         self._left -= 1
         return self._left == 0
+
+    def named(self, name: str) -> None:
+        """Something has this name now."""
+        if self._begins_with and name.endswith(self._begins_with):
+            self._begins_with = ""
 
     def share(self, size: int) -> int:
         """How much of a write of so many bytes is done."""

@@ -22,6 +22,7 @@ from barnabas.simulation.whole.costs import BUSY_TURN_US, SLOW_SYNC_US
 from barnabas.simulation.whole.lives import LifeOver
 from barnabas.simulation.whole.operators import Operators
 from barnabas.simulation.whole.plan import (
+    AT_A_DELETION,
     BUSY,
     CLOCK,
     DESCRIPTORS,
@@ -31,6 +32,7 @@ from barnabas.simulation.whole.plan import (
     POWER_IN_A_TURN,
     STRIKES,
 )
+from barnabas.storage.directory import DELETED_SUFFIX
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -91,9 +93,10 @@ class Trouble:
         kind = fault.kind
         if kind in _STARTED_AGAIN:
             self._end(fault)
-        elif kind in STRIKES:
+        elif kind in STRIKES or kind == AT_A_DELETION:
             broker = self._brokers[fault.first]
-            broker.strike(fault.second, lambda: self._fall(fault, broker))
+            begins_with = DELETED_SUFFIX if kind == AT_A_DELETION else ""
+            broker.strike(fault.second, lambda: self._fall(fault, broker), begins_with)
         elif kind in ("pause", "store cut", "expire", "store away"):
             self._disturb_session(fault)
         elif kind in ("disk full", "disk broken"):
@@ -144,7 +147,7 @@ class Trouble:
         self._tell(fault, f"broker {broker.broker_id}")
         until_us = self._loop.now_us + 1000 * fault.for_ms
         self._down_until_us[broker.broker_id] = until_us
-        if fault.kind == POWER_IN_A_TURN and self._may_lose_power(1):
+        if fault.kind in (POWER_IN_A_TURN, AT_A_DELETION) and self._may_lose_power(1):
             broker.power_cut()
         else:
             broker.kill()

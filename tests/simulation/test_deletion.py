@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.cluster import layout
-from barnabas.errors import UnknownTopicOrPartition
-from barnabas.simulation import sim_broker
+from barnabas.cluster.control import LeaderAndIsr, PartitionState
+from barnabas.cluster.image import PartitionImage
+from barnabas.errors import InconsistentTopicId
 from barnabas.simulation.checkers import Violation
 from barnabas.simulation.sim_broker import SimBroker
 from barnabas.simulation.wire import Produce, Produced
@@ -149,24 +150,22 @@ def another_topic_has_the_name_on_broker_2() -> Stage:
     stage.until(lambda: not stage.cluster.has_topic("t0"))
     stage.cluster.disks[2].logs[NAME] = stage.cluster.machines.log(FIRST)
     stage.cluster.create_topic("t0")
-    stage.until(lambda: NAME in stage.cluster.brokers[2].foreign)
     return stage
 
 
-def test_another_topic_s_log_of_that_name_is_left_alone() -> None:
-    """Who finds it says so, and hosts nothing."""
+def test_another_topic_s_log_of_that_name_is_set_aside() -> None:
     stage = another_topic_has_the_name_on_broker_2()
-    assert stage.log(2).topic_id == FIRST
-    assert stage.cluster.brokers[2]._missing(NAME) != UnknownTopicOrPartition.code
-    assert sim_broker.KafkaStorageError.code == stage.cluster.brokers[2]._missing(NAME)
+    stage.until_well()
+    assert stage.log(2).topic_id != FIRST
 
 
-def test_another_topic_s_log_of_that_name_holds_up_no_deletion() -> None:
-    """Nothing of the topic that goes lies there; no operator has to move it away first."""
-    stage = another_topic_has_the_name_on_broker_2()
-    stage.until(lambda: 2 not in stage.stored[1])
-    _delete(stage)
-    stage.until(lambda: not stage.cluster.has_topic("t0"))
-    assert [disk.logs[NAME].topic_id for disk in stage.cluster.disks.values() if disk.logs] == [
-        FIRST
-    ]
+def test_a_log_of_this_registration_is_no_stray() -> None:
+    """TP-4: what another topic's LeaderAndIsr says was said before this one was made."""
+    stage = Stage(2)
+    stage.write()
+    broker = stage.cluster.brokers[2]
+    hosted = broker.hosted[NAME]
+    state = PartitionState(NAME, SECOND, PartitionImage(1, 9, (1, 2), (1, 2), 9, 1), {}, False)
+    answer = broker.carry_out(LeaderAndIsr(1, 99, (state,)))
+    assert answer.codes == {NAME: InconsistentTopicId.code}
+    assert broker.hosted[NAME] is hosted

@@ -23,7 +23,6 @@ _TOPICS_AT_MS = 300
 _HEALED_AFTER_MS = 3000
 _DEADLINE_MS = 40_000
 _LOOK_EVERY_MS = 250
-_TIDY_EVERY_MS = 2000
 _STORY_LENGTH = 70
 
 
@@ -125,22 +124,6 @@ def _heal(cluster: Cluster) -> None:
         cluster.world.at(500, None, cluster.start, broker_id)
         cluster.world.at(_HEALED_AFTER_MS, None, cluster.start, broker_id)
         cluster.world.at(3 * _HEALED_AFTER_MS, None, cluster.start, broker_id)
-    cluster.world.at(_LOOK_EVERY_MS, None, _tidy_up, cluster)
-
-
-def _tidy_up(cluster: Cluster) -> None:
-    """What an operator does whom a broker tells that it has another topic's log of that name.
-
-    It was left there when its replica was moved away while the broker, or its disk, was down.
-    """
-    for broker in list(cluster.brokers.values()):
-        for name in sorted(broker.foreign):
-            cluster.world.tell("an operator moves {} off broker {}", name, broker.broker_id)
-            del cluster.disks[broker.broker_id].logs[name]
-        if broker.foreign:
-            cluster.kill(broker.broker_id)
-            cluster.world.at(_LOOK_EVERY_MS, None, cluster.start, broker.broker_id)
-    cluster.world.at(_TIDY_EVERY_MS, None, _tidy_up, cluster)
 
 
 def what_is_missing(cluster: Cluster) -> str | None:

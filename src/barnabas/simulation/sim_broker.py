@@ -23,6 +23,7 @@ from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.store import Create, MetadataError, SessionExpired, SessionState, Set
 from barnabas.coordinator.decision import Now
 from barnabas.errors import (
+    InconsistentTopicId,
     KafkaError,
     KafkaStorageError,
     NotLeaderOrFollower,
@@ -93,11 +94,11 @@ class SimBroker:
         "disk",
         "epoch",
         "fetchers",
-        "foreign",
         "hosted",
         "image",
         "life",
         "live",
+        "made",
         "offline",
         "pump",
         "session",
@@ -115,8 +116,8 @@ class SimBroker:
         self.hosted: dict[TopicPartition, Hosted] = {}
         self.session = Session(cluster.ensemble, self.life, cluster.options.session_timeout_ms)
         self.session.on_session(self._session_changed)
-        self.offline: set[TopicPartition] = set()  # with the disk, or for a foreign log
-        self.foreign: set[TopicPartition] = set()  # on disk as another topic's of that name
+        self.offline: set[TopicPartition] = set()  # with the disk
+        self.made: dict[TopicPartition, int] = {}  # logs of this life, by the epoch of then
         self.pump = ControllerPump(self)
         self.coordinators = Coordinators(self)
         self.fetchers = Fetchers(self)
@@ -317,6 +318,7 @@ class SimBroker:
             self.live.clear()
             self.live.update({each.broker_id: each.epoch for each in self.image.brokers.values()})
         elif isinstance(request, LeaderAndIsr):
+            self._set_strays_aside(request)
             return ControlAnswer(
                 0,
                 {
@@ -333,13 +335,14 @@ class SimBroker:
     def stop_replica(self, name: TopicPartition, delete: bool) -> int:
         """Host it no longer; an error code."""
         is_there = name in self.disk.logs and not self.disk.has_failed
-        if name in self.offline and name not in self.foreign and not is_there:
+        if name in self.offline and not is_there:
             return KafkaStorageError.code  # it will be there when the disk is back
         hosted = self.hosted.pop(name, None)
         self.offline.discard(name)
         if hosted is not None:
             self._gone(hosted)
-        if delete and is_there and name not in self.foreign:
+        if delete and is_there:
+            self.made.pop(name, None)
             del self.disk.logs[name]
             self.disk.high_watermarks.pop(name, None)
         if delete:
@@ -391,6 +394,22 @@ class SimBroker:
         if not self._untold:
             self.disk.may_have_lost = False
 
+    def _set_strays_aside(self, request: LeaderAndIsr) -> None:
+        """Of topics that were deleted, and made again, without this broker's notice."""
+        for state in request.partitions:
+            name = state.topic_partition
+            log = self.disk.logs.get(name)
+            if log is None or log.topic_id == state.topic_id or self.disk.has_failed:
+                continue
+            if name in self.hosted and self.made.get(name) == self.epoch:
+                continue  # this was said before: no topic is deleted without its live brokers
+            self.cluster.world.tell("broker {} sets another {} aside", self.broker_id, name)
+            hosted = self.hosted.pop(name, None)
+            if hosted is not None:
+                self._gone(hosted)
+            del self.disk.logs[name]
+            self.disk.high_watermarks.pop(name, None)
+
     def _lead_or_follow(self, state: PartitionState) -> int:
         """Host it as the controller says; an error code."""
         name, partition = state.topic_partition, state.partition
@@ -399,6 +418,8 @@ class SimBroker:
             hosted = self._try_to_host(state)
         if hosted is None:
             return KafkaStorageError.code
+        if hosted.log.topic_id != state.topic_id:
+            return InconsistentTopicId.code
         if partition.leader >= 0:
             # Whoever decided this knew that this broker may have lost records. Before, a start
             # after the next crash must say so again, though that one lost nothing more.
@@ -423,16 +444,12 @@ class SimBroker:
     def _try_to_host(self, state: PartitionState) -> Hosted | None:
         name = state.topic_partition
         log = self.disk.logs.get(name)
-        if log is not None and log.topic_id != state.topic_id:
-            self.cluster.world.tell("broker {} has another {}", self.broker_id, name)
-            self.foreign.add(name)
-            self.offline.add(name)
-        elif self.disk.has_failed:
+        if self.disk.has_failed:
             self.offline.add(name)
         if name in self.offline:
             return None
-        self.foreign.discard(name)
         if log is None:
+            self.made[name] = self.epoch
             log = self.disk.logs[name] = self.cluster.machines.log(state.topic_id)
         min_isr = int(state.topic_config["min.insync.replicas"])
         hosted = self.hosted[name] = Hosted(self, name, log, min_isr)

@@ -22,12 +22,13 @@ import barnabas
 from barnabas.client.admin import NewTopic
 from barnabas.client.sync import SyncAdmin
 from barnabas.errors import TopicAlreadyExists
-from barnabas.pipeline.collector import Collected, Collector, open_log
+from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.figures import Accounts, read_accounts, read_figures
 from barnabas.pipeline.follower import Follower
 from barnabas.pipeline.generator import write_log
 from barnabas.pipeline.java import provide_java
 from barnabas.pipeline.job import Job
+from barnabas.pipeline.log_file import open_log
 from barnabas.pipeline.registry import Registry
 from barnabas.pipeline.report import write_report
 from barnabas.pipeline.session import LOCAL, SHORT_LIVED, start_session

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from barnabas.pipeline.collector import Collector
+from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.follower import Follower
 from barnabas.pipeline.registry import Registry
 from tests.pipeline.topics import create, records_of
@@ -32,10 +32,10 @@ class Site:
     def collector(self) -> Collector:
         return Collector(self.broker.bootstrap_servers, self._topic, Registry(self._registry))
 
-    def collect(self) -> None:
+    def collect(self) -> Collected:
         """A run without --service."""
         with self.collector() as collector:
-            collector.collect(self.log)
+            return collector.collect(self.log)
 
     def rotated(self, number: int) -> Path:
         return self.log.with_name(f"access.log.{number}")
@@ -145,7 +145,7 @@ def test_a_header_alone_is_no_proof_of_being_the_same_file(site: Site) -> None:
 def test_a_line_being_written_is_not_torn_by_a_run_without_service(site: Site) -> None:
     with site.log.open("ab", buffering=0) as server:
         server.write(b"1 whole\n2 being wri")
-        site.collect()
+        assert site.collect().unfinished_bytes == len(b"2 being wri")
         assert site.lines() == [b"1 whole"]
         server.write(b"tten\n")
         site.collect()
@@ -164,6 +164,13 @@ def test_a_compressed_log_is_read_as_text(site: Site) -> None:
     site.collect()
     site.collect()
     assert site.lines() == [b"1 a", b"2 b"]
+
+
+def test_a_large_compressed_log_is_read_in_portions(site: Site) -> None:
+    lines = [b"%d " % number + b"x" * 100 for number in range(30_000)]
+    site.log.write_bytes(gzip.compress(b"\n".join(lines)))
+    assert site.collect().lines == len(lines)
+    assert site.lines() == lines
 
 
 def test_a_rotated_file_that_is_compressed_while_followed_is_sent_once(

@@ -43,6 +43,7 @@ class Collected(NamedTuple):
     lines: int = 0
     size_bytes: int = 0
     cut_lines: int = 0  # too long, so that only their beginnings were sent
+    unfinished_bytes: int = 0  # of last lines that are left for the next run
 
     def plus(self, other: Collected) -> Collected:
         return Collected(*(a + b for a, b in zip(self, other, strict=True)))
@@ -87,7 +88,8 @@ class Collector:
         `rotated_log.py`. Raises `ConfigError` where the file cannot be read.
         """
         with RotatedLog(path, self.registry) as log:
-            return self.send(log.portions(is_last_look=True))
+            sent = self.send(log.portions(is_last_look=True))
+            return sent._replace(unfinished_bytes=log.unfinished_bytes)
 
     def send(self, portions: Iterable[Portion]) -> Collected:
         """Send them one after the other, and remember each once it is acknowledged."""

@@ -62,6 +62,10 @@ class LogFile:
         except (EOFError, *DAMAGED):
             return b""
 
+    def begins(self, beginning: bytes) -> bool:
+        """Whether it still does, not having been truncated. Nobody truncates a compressed file."""
+        return self.is_compressed or self.beginning().startswith(beginning)
+
     def check(self) -> None:
         """Raises `ConfigError` where it is compressed and nothing can be had of it."""
         try:

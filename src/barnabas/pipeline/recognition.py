@@ -7,15 +7,16 @@
     anything else                                        a new file
 
 A known file that is shorter than what was sent of it, or begins otherwise, has been cut off and
-written anew. Blank lines and a header are no proof: with these alone, only the inode counts. In
-doubt a file is new: then lines are sent twice at worst, and none is lost.
+written anew. Blank lines and a header are no proof: with these alone, only the inode counts, and
+only where no file has a better claim. In doubt a file is new: then lines are sent twice at worst,
+and none is lost.
 
 When a log is looked at for the first time, the rotated files that it has are passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from barnabas.pipeline.file_progress import FileProgress, first_line_of, new_file
@@ -33,11 +34,13 @@ class Found(NamedTuple):
     is_listed: bool = True  # else it has no name any more, and is only held open
 
 
+_NOTHING = Found(0, 0, 0, b"")
+
+
 class Recognised(NamedTuple):
     """What the files of a look are; each by its place in the look."""
 
     files: dict[int, FileProgress]
-    copies: dict[int, int]  # of which file this one is a copy
     passed_over: list[Fingerprint]  # by this look, it being the first
 
 
@@ -51,83 +54,76 @@ def recognise(
 
     `passed_over`: None at the first look at this log.
     """
-    files = _by_inode(found, known)
-    _add_by_beginning(files, log, found, known)
-    copies = _copies(files, found, is_first_look=passed_over is None)
-    others = [
-        place
+    files: dict[int, FileProgress] = {}
+    _add_known(files, found, known, _is_itself)
+    old = frozenset(passed_over or ())
+    rest = [
+        file if place in files or file.is_live or not _is_one_of(file, old) else _NOTHING
         for place, file in enumerate(found)
-        if place not in files and place not in copies and file.beginning
     ]
-    if passed_over is None:
-        is_known = any(each.path == log for each in known)  # to an older version
-        old = [] if is_known and not files else _older_than_known(others, files, found)
-        passing = [Fingerprint.of(found[place].beginning) for place in old]
-    else:
-        old = [place for place in others if _is_passed_over(found[place], passed_over)]
-        passing = []
+    _add_known(files, rest, [each for each in known if each.path == log], _is_copy)
+    copies = _copies(files, rest)
+    rest = [_NOTHING if place in copies else file for place, file in enumerate(rest)]
+    _add_known(files, rest, known, _has_inode)
+    others = [place for place, file in enumerate(rest) if place not in files and file.beginning]
+    passing: list[int] = []
+    if passed_over is None and (files or not any(each.path == log for each in known)):
+        oldest = min(files, default=len(found))
+        passing = [place for place in others if place < oldest and not found[place].is_live]
     everything = list(known)
     for place in others:
-        if place not in old:
+        if place not in passing:
             files[place] = _new(log, found[place], everything)
             everything.append(files[place])
-    return Recognised(dict(sorted(files.items())), copies, passing)
+    beginnings = [Fingerprint.of(found[place].beginning) for place in passing]
+    return Recognised(dict(sorted(files.items())), beginnings)
 
 
-def _by_inode(found: Sequence[Found], known: Sequence[FileProgress]) -> dict[int, FileProgress]:
-    files: dict[int, FileProgress] = {}
-    for place, file in enumerate(found):
-        mine = [
-            each
-            for each in known
-            if (each.device, each.inode) == (file.device, file.inode) and _fits(each, file)
-        ]
-        if mine:
-            files[place] = _at(file, _most_seen(mine)[0])
-    return files
-
-
-def _add_by_beginning(
-    files: dict[int, FileProgress], log: str, found: Sequence[Found], known: Sequence[FileProgress]
+def _add_known(
+    files: dict[int, FileProgress],
+    found: Sequence[Found],
+    known: Sequence[FileProgress],
+    is_proof: Callable[[FileProgress, Found], bool],
 ) -> None:
+    """Those of which most was seen come first, and take the oldest file that they can be."""
     taken = {each.file_id for each in files.values()}
-    left = [each for each in known if each.path == log and each.file_id not in taken]
-    for each in _most_seen(left):
-        for place, file in enumerate(found):
-            if place in files or not _fits(each, file):
-                continue
-            if each.is_distinctive(file.beginning):
-                files[place] = _at(file, each)
+    left = [place for place in range(len(found)) if place not in files]
+    for each in sorted(known, key=lambda one: one.beginning_bytes)[::-1]:
+        if each.file_id in taken:
+            continue
+        for place in left:
+            if is_proof(each, found[place]):
+                files[place] = each.found_at(*found[place][:2], found[place].beginning)
+                left.remove(place)
                 break
 
 
-def _copies(
-    files: dict[int, FileProgress], found: Sequence[Found], *, is_first_look: bool
-) -> dict[int, int]:
+def _is_itself(known: FileProgress, file: Found) -> bool:
+    return _has_inode(known, file) and known.is_distinctive(file.beginning)
+
+
+def _is_copy(known: FileProgress, file: Found) -> bool:
+    return _fits(known, file) and known.is_distinctive(file.beginning)
+
+
+def _has_inode(known: FileProgress, file: Found) -> bool:
+    is_there = (known.device, known.inode) == (file.device, file.inode)
+    return is_there and _fits(known, file)
+
+
+def _copies(files: dict[int, FileProgress], found: Sequence[Found]) -> set[int]:
     """Files that hold what another one holds, which is read instead as long as it is there."""
-    originals = [
+    originals = [file.beginning for file in found if file.is_live or not file.is_listed]
+    return {
         place
         for place, file in enumerate(found)
-        if (file.is_live and (place in files or is_first_look)) or not file.is_listed
-    ]
-    return {
-        place: original
-        for place, file in enumerate(found)
         if place not in files and file.beginning and file.is_listed and not file.is_live
-        for original in originals
-        if found[original].beginning.startswith(file.beginning)
+        if any(beginning.startswith(file.beginning) for beginning in originals)
     }
 
 
-def _older_than_known(
-    others: list[int], files: dict[int, FileProgress], found: Sequence[Found]
-) -> list[int]:
-    oldest = min(files, default=len(found))
-    return [place for place in others if place < oldest and not found[place].is_live]
-
-
-def _is_passed_over(file: Found, passed_over: Collection[Fingerprint]) -> bool:
-    return not file.is_live and Fingerprint.of(file.beginning) in passed_over
+def _is_one_of(file: Found, passed_over: Collection[Fingerprint]) -> bool:
+    return Fingerprint.of(file.beginning) in passed_over
 
 
 def _fits(known: FileProgress, file: Found) -> bool:
@@ -135,17 +131,9 @@ def _fits(known: FileProgress, file: Found) -> bool:
     return is_long_enough and bool(file.beginning) and known.begins(file.beginning)
 
 
-def _most_seen(known: Sequence[FileProgress]) -> list[FileProgress]:
-    """Those first of which more was seen, then the latest."""
-    return sorted(known, key=lambda each: each.beginning_bytes)[::-1]
-
-
-def _at(file: Found, known: FileProgress) -> FileProgress:
-    return known.found_at(file.device, file.inode, file.beginning)
-
-
 def _new(log: str, file: Found, known: Sequence[FileProgress]) -> FileProgress:
     first_line = first_line_of(file.beginning)
     before = [each for each in known if (each.path, each.first_line) == (log, first_line)]
     generation = 1 + max((each.generation for each in before), default=-1)
-    return _at(file, new_file(log, file.beginning, generation))
+    new = new_file(log, file.beginning, generation)
+    return new.found_at(file.device, file.inode, file.beginning)

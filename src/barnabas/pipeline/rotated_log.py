@@ -44,6 +44,7 @@ class RotatedLog:
         self._registry = registry
         self._directory = LogDirectory(path, quiet_s)
         self._damaged: set[str] = set()
+        self.unfinished_bytes = 0  # of lines that wait for their ends, at the last look
         if not registry.knows(str(self._directory.live)):
             file = LogFile(path)
             file.check()
@@ -64,13 +65,14 @@ class RotatedLog:
         for progress in recognised.files.values():
             if self._registry.find(progress.file_id) is not None:
                 self._registry.save(progress)
+        self.unfinished_bytes = 0
         is_replaced = bool(found) and found[-1].is_live
         for place, progress in recognised.files.items():
             this = found[place]
             if not _is_sent(this, progress) and (file := self._directory.open(this)) is not None:
                 is_old = is_replaced and not this.is_live and self._directory.is_quiet(this)
-                is_complete = is_old or (is_last_look and file.is_nobody_writing())
-                yield from self._read(file, this, progress, is_complete=is_complete)
+                is_complete = True if is_old else None if is_last_look else False
+                yield from self._read(file, this, progress, is_complete)
         self._release(found, recognised)
 
     def close(self) -> None:
@@ -83,13 +85,14 @@ class RotatedLog:
         self.close()
 
     def _read(
-        self, file: LogFile, found: Found, progress: FileProgress, *, is_complete: bool
+        self, file: LogFile, found: Found, progress: FileProgress, is_complete: bool | None
     ) -> Iterator[Portion]:
-        """`is_complete`: so that its last line is one even without a line feed."""
+        """`is_complete`: so that its last line is one even without a line feed; None: if nobody
+        is writing to it."""
         try:
             reader = LineReader(file.text, progress.position, progress.line)
             for lines in reader.portions():
-                if not file.beginning().startswith(found.beginning):
+                if not file.begins(found.beginning):
                     return  # it was truncated meanwhile, and these may be other lines
                 self._registry.save(progress)
                 progress = _after(reader, progress)
@@ -100,7 +103,12 @@ class RotatedLog:
             if not isinstance(error, EOFError):  # else it is still being compressed
                 self._tell_damage(progress, error)
             return
-        if (is_complete or file.is_compressed) and (last := reader.last_line()):
+        if is_complete is None:  # asked now, so that nothing can have been written since
+            end = reader.position + reader.unfinished_bytes
+            is_complete = file.is_nobody_writing() and file.size_bytes() == end
+        if not (file.is_compressed or (is_complete and file.begins(found.beginning))):
+            self.unfinished_bytes += reader.unfinished_bytes
+        elif last := reader.last_line():
             self._registry.save(progress)
             progress = _after(reader, progress)
             yield Portion(progress, [last])
@@ -128,18 +136,6 @@ class RotatedLog:
             )
             if is_unknown or is_finished or this.size_bytes is None:
                 self._directory.release(this)
-                if progress is not None and not this.is_listed:
-                    self._hand_over(place, progress.file_id, found, recognised)
-
-    def _hand_over(
-        self, place: int, file_id: str, found: list[Found], recognised: Recognised
-    ) -> None:
-        """From a file that has no name any more to its copy, which may be of use to nobody else."""
-        progress = self._registry.find(file_id)
-        for copy, original in recognised.copies.items():
-            if original == place and progress is not None:
-                device, inode = found[copy].device, found[copy].inode
-                self._registry.save(progress._replace(device=device, inode=inode))
 
 
 def _is_sent(found: Found, progress: FileProgress) -> bool:

@@ -232,12 +232,13 @@ def _end(query: StreamingQuery) -> None:
 
 
 def _told(sent: Collected, path: Path) -> str:
-    if not path.stat().st_size:
-        return f"nothing: {path} is empty"
+    left = sent.unfinished_bytes
+    waiting = f"; {left:,} bytes of an unfinished line wait for the next run" if left else ""
     if not sent.lines:
-        return f"nothing new in {path}"
+        is_empty = path.exists() and not path.stat().st_size
+        return f"nothing: {path} is empty" if is_empty else f"nothing new in {path}{waiting}"
     cut = f", {sent.cut_lines:,} of them cut, being too long" if sent.cut_lines else ""
-    return f"{sent.lines:,} lines, {sent.size_bytes / 1e6:.1f} MB{cut}"
+    return f"{sent.lines:,} lines, {sent.size_bytes / 1e6:.1f} MB{cut}{waiting}"
 
 
 def _reachable_host(spark: SparkSession) -> str:

@@ -34,6 +34,7 @@ class LogDirectory:
         self._held: dict[Inode, LogFile] = {}
         self._paths: dict[Inode, Path] = {}  # at the last look
         self._quiet: dict[Path, tuple[Stat, Found]] = {}  # files that need no second look
+        self._unreadable: set[Path] = set()
 
     def look(self) -> list[Found]:
         """The oldest first, those without a name before all, the live one last.
@@ -84,7 +85,10 @@ class LogDirectory:
         self._paths.clear()
         # First the live one: where that has been truncated, its copy is complete by now.
         live = self._find(self.live)
-        rotated = [self._find(self.live.with_name(name)) for name in names]
+        paths = [self.live.with_name(name) for name in names]
+        rotated = [self._find(path) for path in paths]
+        self._quiet = {path: self._quiet[path] for path in paths if path in self._quiet}
+        self._unreadable.intersection_update(paths)
         gone = [
             _shown(file)._replace(is_listed=False)
             for inode, file in self._held.items()
@@ -109,7 +113,9 @@ class LogDirectory:
         except ConfigError as error:
             if path == self.live and path.exists():
                 raise
-            _log.warning("%s", error)
+            if path not in self._unreadable:
+                self._unreadable.add(path)
+                _log.warning("%s", error)
             return None
         self._paths[found.device, found.inode] = path
         return found
@@ -117,7 +123,9 @@ class LogDirectory:
     def _shown(self, path: Path, file: LogFile, stat: Stat) -> Found:
         found = _shown(file)
         inode = (file.device, file.inode)
-        if path == self.live or file.quiet_s() < self._quiet_s:
+        if self._held.get(inode, file) is not file:
+            file.close()  # it was renamed to this path since `stat`
+        elif path == self.live or file.quiet_s() < self._quiet_s:
             self._held[inode] = file
             if len(self._held) > _MOST_HELD:
                 oldest = next(each for each in self._held if self._paths.get(each) != self.live)

@@ -1,4 +1,4 @@
-"""Sends the lines of a file to a topic, as they are: one record per line.
+"""Sends the lines of a log to a topic, as they are: one record per line.
 
     key      the visitor's address: the line up to its first blank (at most 256 bytes)
     value    the line's bytes without the line feed, in whatever encoding
@@ -13,17 +13,19 @@ pipeline recognise what was sent twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from barnabas.client.batch import ProducerRecord
 from barnabas.client.delivery import Delivery
 from barnabas.client.sync import SyncProducer
-from barnabas.errors import BarnabasError, ConfigError
+from barnabas.errors import BarnabasError
+from barnabas.pipeline.file_progress import FileProgress
 from barnabas.pipeline.headers import CUT, FILE, FILE_ID, LINE, POSITION
-from barnabas.pipeline.line_reader import Line, LineReader
-from barnabas.pipeline.registry import FileProgress, Registry
+from barnabas.pipeline.line_reader import Line
+from barnabas.pipeline.registry import Registry
+from barnabas.pipeline.rotated_log import Portion, RotatedLog
 
 _KEY_BYTES = 256
 _NEVER_MS = 2**31 - 1
@@ -41,6 +43,7 @@ class Collected(NamedTuple):
     lines: int = 0
     size_bytes: int = 0
     cut_lines: int = 0  # too long, so that only their beginnings were sent
+    unfinished_bytes: int = 0  # of last lines that are left for the next run
 
     def plus(self, other: Collected) -> Collected:
         return Collected(*(a + b for a, b in zip(self, other, strict=True)))
@@ -59,7 +62,7 @@ class Collector:
     ) -> None:
         self._patience_s = patience_s
         self._topic = topic
-        self._registry = registry
+        self.registry = registry
         self._producer = SyncProducer(
             bootstrap_servers,
             acks="all",
@@ -79,38 +82,29 @@ class Collector:
             self._producer.close()
 
     def collect(self, path: Path) -> Collected:
-        """Send what the file holds beyond what was sent before, to its very end.
+        """Send what the log holds beyond what was sent before.
 
-        Raises `ConfigError` where the file cannot be read.
+        An unfinished last line is left for the next run, unless nobody can be writing it: see
+        `rotated_log.py`. Raises `ConfigError` where the file cannot be read.
         """
-        with open_log(path) as file:
-            return self.send_from(path, file, to_the_end=True)
+        with RotatedLog(path, self.registry) as log:
+            sent = self.send(log.portions(is_last_look=True))
+            return sent._replace(unfinished_bytes=log.unfinished_bytes)
 
-    def send_from(self, path: Path, file: BinaryIO, *, to_the_end: bool) -> Collected:
-        """Send what an open file holds beyond what was sent before.
-
-        `to_the_end`: else what stands behind the last line feed waits for the rest of its line.
-        """
-        progress = self._registry.find(path, file)
-        if progress is None:
-            return Collected()
-        reader = LineReader(file, progress.position, progress.line)
+    def send(self, portions: Iterable[Portion]) -> Collected:
+        """Send them one after the other, and remember each once it is acknowledged."""
         total = Collected()
-        for lines in reader.portions():
-            total = total.plus(self._send(progress, lines, reader))
-        if to_the_end and (last := reader.last_line()):
-            total = total.plus(self._send(progress, [last], reader))
+        for progress, lines in portions:
+            deliveries = self._producer.send_many(_records(self._topic, progress, lines))
+            self._await(deliveries)
+            self.registry.save(progress)
+            sent = Collected(
+                len(lines),
+                sum(line.size_bytes for line in lines),
+                sum(line.is_cut for line in lines),
+            )
+            total = total.plus(sent)
         return total
-
-    def _send(self, progress: FileProgress, lines: list[Line], reader: LineReader) -> Collected:
-        deliveries = self._producer.send_many(_records(self._topic, progress, lines))
-        self._await(deliveries)
-        self._registry.save(progress._replace(position=reader.position, line=reader.number))
-        return Collected(
-            len(lines),
-            sum(line.size_bytes for line in lines),
-            sum(line.is_cut for line in lines),
-        )
 
     def _await(self, deliveries: list[Delivery]) -> None:
         """Until all are acknowledged; or until, for long, not one more of them is."""
@@ -129,21 +123,6 @@ class Collector:
             left = now
         for delivery in deliveries:
             delivery.result()
-
-
-def open_log(path: Path) -> BinaryIO:
-    """The file, for reading its bytes. Raises `ConfigError` that says why it cannot be read."""
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        why = "there is no such file"
-    except PermissionError:
-        why = "you have no permission to read it"
-    except IsADirectoryError:
-        why = "it is a directory; name a file in it"
-    except OSError as error:
-        why = error.strerror or str(error)
-    raise ConfigError(f"cannot read {path}: {why}")
 
 
 def _records(topic: str, progress: FileProgress, lines: list[Line]) -> Iterator[ProducerRecord]:

@@ -57,6 +57,11 @@ class LineReader:
         self._rest, self._passed_bytes = b"", 0
         return line
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """What stands after the last line feed that was read."""
+        return len(self._rest) + self._passed_bytes
+
     def _go_to(self, position: int) -> None:
         """Behind the line feed of a last line that was taken before it had one."""
         self._file.seek(max(0, position - 1))

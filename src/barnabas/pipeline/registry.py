@@ -1,40 +1,27 @@
 """What the collector remembers: which files there are, and how far each has been sent.
 
     {"files": [{"file_id": "9f2c...", "path": "/var/log/access.log", "first_line": "5be1...",
-                "device": 64769, "inode": 1311, "generation": 0, "position": 81920, "line": 431}]}
+                "device": 64769, "inode": 1311, "generation": 0, "position": 81920, "line": 431,
+                "beginning_bytes": 4096, "beginning": "77ad...", "is_complete": false}],
+     "logs": [{"path": "/var/log/access.log", "passed_over": [[4096, "c0de..."]]}]}
 
-A file is the same one as before if its path and its first line are (a log copied here every
-night), or its inode and its first line (a log that was rotated away). Never the first line alone:
-two servers' logs may well begin with the same health check.
+Files without a fingerprint (`beginning`), and a registry without `logs`, were written by an older
+version: there the first line counts, until the file is seen again.
 
-Written atomically after each portion that the broker has acknowledged. So after a crash the last
+Written atomically: before the first line of a file is sent, so that no other file can come to have
+its `file_id`, and after each portion that the broker has acknowledged. So after a crash the last
 portion is sent again, under the same file and positions, by which the pipeline knows it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
 from barnabas.errors import ConfigError
-
-_FIRST_LINE_BYTES = 4096
-
-
-class FileProgress(NamedTuple):
-    """One file, and the place up to which it has been sent: `position` bytes, next `line`."""
-
-    file_id: str
-    path: str
-    first_line: str
-    device: int
-    inode: int
-    generation: int
-    position: int
-    line: int
+from barnabas.pipeline.file_progress import FileProgress
+from barnabas.pipeline.fingerprint import Fingerprint
 
 
 class Registry:
@@ -43,72 +30,62 @@ class Registry:
     def __init__(self, path: Path) -> None:
         """Raises `ConfigError` where the file is not what `save` wrote."""
         self._path = path
-        self._files: list[FileProgress] = []
+        self._files: dict[str, FileProgress] = {}
+        self._logs: dict[str, list[Fingerprint]] = {}
         if path.exists():
             try:
-                stored = json.loads(path.read_text("utf-8"))["files"]
-                self._files = [FileProgress(**entry) for entry in stored]
-            except (ValueError, KeyError, TypeError) as error:
+                self._load(json.loads(path.read_text("utf-8")))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ConfigError(
                     f"{path} does not tell how far files were sent ({error}): remove it, then"
                     " everything is sent once more and recognised as sent twice"
                 ) from None
 
-    def find(self, path: Path, file: BinaryIO) -> FileProgress | None:
-        """The progress of this open file, from its beginning if it is new; None while empty."""
-        file.seek(0)
-        beginning = file.readline(_FIRST_LINE_BYTES)
-        if not beginning:
-            return None
-        status = os.fstat(file.fileno())
-        found = FileProgress(
-            file_id="",
-            path=str(path.resolve()),
-            first_line=hashlib.sha256(beginning).hexdigest()[:16],
-            device=status.st_dev,
-            inode=status.st_ino,
-            generation=0,
-            position=0,
-            line=1,
-        )
-        known = self._known(found)
-        if known is None:
-            return _named(found)
-        if status.st_size < known.position:
-            # Cut off and written anew behind the same first line: other lines at old positions.
-            return _named(found._replace(generation=known.generation + 1))
-        return known._replace(path=found.path, device=found.device, inode=found.inode)
+    def _load(self, stored: dict[str, list[dict[str, object]]]) -> None:
+        for entry in stored["files"]:
+            file = FileProgress(**entry)  # type: ignore[arg-type]
+            self._files[file.file_id] = file
+        for log in stored.get("logs", []):
+            passed_over: Sequence[tuple[int, str]] = log["passed_over"]  # type: ignore[assignment]
+            self._logs[str(log["path"])] = [Fingerprint(*each) for each in passed_over]
+
+    @property
+    def files(self) -> list[FileProgress]:
+        """All files, the one that was saved last at the end."""
+        return list(self._files.values())
+
+    def find(self, file_id: str) -> FileProgress | None:
+        return self._files.get(file_id)
+
+    def passed_over(self, log: str) -> list[Fingerprint] | None:
+        """The rotated files that this log had when it was seen first; None if it never was."""
+        return self._logs.get(log)
+
+    def knows(self, log: str) -> bool:
+        return log in self._logs or any(file.path == log for file in self._files.values())
+
+    def pass_over(self, log: str, files: list[Fingerprint]) -> None:
+        """Remember that the log was looked at, and which of its files are not to be sent."""
+        self._logs[log] = files
+        self._store()
 
     def save(self, progress: FileProgress) -> None:
-        """Remember how far the file has been sent."""
-        others = [file for file in self._files if not _same(file, progress)]
-        self._files = [*others, progress]
-        text = json.dumps({"files": [file._asdict() for file in self._files]}, indent=1)
-        temporary = self._path.with_suffix(".new")
-        temporary.write_text(text, "utf-8")
-        temporary.replace(self._path)
+        """Remember how far the file has been sent; nothing is written where that is known."""
+        if self._files.get(progress.file_id) == progress:
+            return
+        self._files.pop(progress.file_id, None)
+        self._files[progress.file_id] = progress
+        self._store()
 
     def lines_sent(self) -> int:
         """The lines of all files up to where they have been sent."""
-        return sum(file.line - 1 for file in self._files)
+        return sum(file.line - 1 for file in self._files.values())
 
-    def _known(self, found: FileProgress) -> FileProgress | None:
-        by_path = [file for file in self._files if _same(file, found)]
-        by_inode = [
-            file
-            for file in self._files
-            if (file.device, file.inode, file.first_line)
-            == (found.device, found.inode, found.first_line)
-        ]
-        return next(iter(by_path + by_inode), None)
-
-
-def _same(a: FileProgress, b: FileProgress) -> bool:
-    return a.file_id == b.file_id or (a.path, a.first_line) == (b.path, b.first_line)
-
-
-def _named(file: FileProgress) -> FileProgress:
-    identity = f"{file.path}\0{file.first_line}\0{file.generation}"
-    return file._replace(
-        file_id=hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    )
+    def _store(self) -> None:
+        content = {
+            "files": [file._asdict() for file in self._files.values()],
+            "logs": [{"path": path, "passed_over": files} for path, files in self._logs.items()],
+        }
+        temporary = self._path.with_suffix(".new")
+        temporary.write_text(json.dumps(content, indent=1), "utf-8")
+        temporary.replace(self._path)

@@ -22,12 +22,13 @@ import barnabas
 from barnabas.client.admin import NewTopic
 from barnabas.client.sync import SyncAdmin
 from barnabas.errors import TopicAlreadyExists
-from barnabas.pipeline.collector import Collected, Collector, open_log
+from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.figures import Accounts, read_accounts, read_figures
 from barnabas.pipeline.follower import Follower
 from barnabas.pipeline.generator import write_log
 from barnabas.pipeline.java import provide_java
 from barnabas.pipeline.job import Job
+from barnabas.pipeline.log_file import open_log
 from barnabas.pipeline.registry import Registry
 from barnabas.pipeline.report import write_report
 from barnabas.pipeline.session import LOCAL, SHORT_LIVED, start_session
@@ -231,12 +232,13 @@ def _end(query: StreamingQuery) -> None:
 
 
 def _told(sent: Collected, path: Path) -> str:
-    if not path.stat().st_size:
-        return f"nothing: {path} is empty"
+    left = sent.unfinished_bytes
+    waiting = f"; {left:,} bytes of an unfinished line wait for the next run" if left else ""
     if not sent.lines:
-        return f"nothing new in {path}"
+        is_empty = path.exists() and not path.stat().st_size
+        return f"nothing: {path} is empty" if is_empty else f"nothing new in {path}{waiting}"
     cut = f", {sent.cut_lines:,} of them cut, being too long" if sent.cut_lines else ""
-    return f"{sent.lines:,} lines, {sent.size_bytes / 1e6:.1f} MB{cut}"
+    return f"{sent.lines:,} lines, {sent.size_bytes / 1e6:.1f} MB{cut}{waiting}"
 
 
 def _reachable_host(spark: SparkSession) -> str:

@@ -1,0 +1,158 @@
+"""The files of one log as they are found: at its path, beside it, and held open without a name.
+
+A file stays open until it has been replaced *and* nothing was written to it for `quiet_s`: servers
+write to the old file until they are told of the new one, and after. Until then it may be renamed,
+compressed or removed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from barnabas.errors import ConfigError
+from barnabas.pipeline.log_file import LogFile
+from barnabas.pipeline.recognition import Found
+from barnabas.pipeline.siblings import siblings
+
+_MOST_HELD = 64
+_LOOKS = 10
+_log = logging.getLogger(__name__)
+
+Inode = tuple[int, int]
+Stat = tuple[int, int, int, int]
+
+
+class LogDirectory:
+    """Looks at the files, and holds those open that may still change; `close` it."""
+
+    def __init__(self, path: Path, quiet_s: float) -> None:
+        self._path = path
+        self.live = path.resolve()  # a link may lead elsewhere at the next look
+        self._quiet_s = quiet_s
+        self._held: dict[Inode, LogFile] = {}
+        self._paths: dict[Inode, Path] = {}  # at the last look
+        self._quiet: dict[Path, tuple[Stat, Found]] = {}  # files that need no second look
+        self._unreadable: set[Path] = set()
+
+    def look(self) -> list[Found]:
+        """The oldest first, those without a name before all, the live one last.
+
+        Raises `ConfigError` where the live one is there and cannot be read.
+        """
+        self.live = self._path.resolve()
+        for _ in range(_LOOKS):
+            before = _rotated(self.live)
+            found = self._found(list(before))
+            if _rotated(self.live) == before:
+                break  # else files were renamed meanwhile, and one may have been missed
+        return found
+
+    def open(self, found: Found) -> LogFile | None:
+        """The file of the last look; None where it has gone since."""
+        inode = (found.device, found.inode)
+        if inode not in self._held:
+            try:
+                file = LogFile(self._paths[inode])
+            except ConfigError:
+                return None
+            if (file.device, file.inode) != inode:
+                file.close()
+                return None
+            self._held[inode] = file
+        return self._held[inode]
+
+    def is_quiet(self, found: Found) -> bool:
+        """Whether nothing was written to it for long."""
+        file = self._held.get((found.device, found.inode))
+        if file is None:
+            return True
+        file.size_bytes()  # it may have grown since the look
+        return file.quiet_s() >= self._quiet_s
+
+    def release(self, found: Found) -> None:
+        """Hold it open no longer."""
+        if file := self._held.pop((found.device, found.inode), None):
+            file.close()
+
+    def close(self) -> None:
+        for file in self._held.values():
+            file.close()
+        self._held.clear()
+
+    def _found(self, names: list[str]) -> list[Found]:
+        self._paths.clear()
+        # First the live one: where that has been truncated, its copy is complete by now.
+        live = self._find(self.live)
+        paths = [self.live.with_name(name) for name in names]
+        rotated = [self._find(path) for path in paths]
+        self._quiet = {path: self._quiet[path] for path in paths if path in self._quiet}
+        self._unreadable.intersection_update(paths)
+        gone = [
+            _shown(file)._replace(is_listed=False)
+            for inode, file in self._held.items()
+            if inode not in self._paths
+        ]
+        listed = {(file.device, file.inode): file for file in rotated if file is not None}
+        if live is None:
+            return [*gone, *listed.values()]
+        listed.pop((live.device, live.inode), None)  # renamed while we looked, or a link
+        return [*gone, *listed.values(), live._replace(is_live=True)]
+
+    def _find(self, path: Path) -> Found | None:
+        try:
+            stat = _stat(path)
+            file = self._held.get(stat[:2])
+            if file is None and path in self._quiet and self._quiet[path][0] == stat:
+                found = self._quiet[path][1]
+            else:
+                found = self._shown(path, file or LogFile(path), stat)
+        except FileNotFoundError:
+            return None  # renamed since it was listed, or not made anew yet
+        except ConfigError as error:
+            if path == self.live and path.exists():
+                raise
+            if path not in self._unreadable:
+                self._unreadable.add(path)
+                _log.warning("%s", error)
+            return None
+        self._paths[found.device, found.inode] = path
+        return found
+
+    def _shown(self, path: Path, file: LogFile, stat: Stat) -> Found:
+        found = _shown(file)
+        inode = (file.device, file.inode)
+        if self._held.get(inode, file) is not file:
+            file.close()  # it was renamed to this path since `stat`
+        elif path == self.live or file.quiet_s() < self._quiet_s:
+            self._held[inode] = file
+            if len(self._held) > _MOST_HELD:
+                oldest = next(each for each in self._held if self._paths.get(each) != self.live)
+                self._held.pop(oldest).close()
+        elif inode not in self._held:
+            file.close()
+            if inode == stat[:2]:
+                self._quiet[path] = (stat, found)
+        return found
+
+
+def _rotated(live: Path) -> dict[str, int]:
+    """Names and inodes of the rotated files, the oldest first."""
+    try:
+        with os.scandir(live.parent) as entries:
+            inodes = {entry.name: entry.inode() for entry in entries}
+    except (PermissionError, FileNotFoundError):
+        return {}  # a file may be readable in a directory that is not
+    return {name: inodes[name] for name in siblings(live.name, inodes)}
+
+
+def _stat(path: Path) -> Stat:
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _shown(file: LogFile) -> Found:
+    size_bytes = file.size_bytes()
+    text_bytes = None if file.is_compressed else size_bytes
+    return Found(file.device, file.inode, text_bytes, file.beginning())

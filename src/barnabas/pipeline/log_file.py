@@ -1,0 +1,107 @@
+"""A log's file, held open: its bytes, or its text where it has been compressed by gzip."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import os
+import signal
+import time
+import zlib
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from barnabas.errors import ConfigError
+from barnabas.pipeline.fingerprint import BEGINNING_BYTES
+
+DAMAGED = (gzip.BadGzipFile, zlib.error)
+_GZIP = b"\x1f\x8b\x08"
+
+
+class LogFile:
+    """Holds the file, by whatever name; `close` it."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `ConfigError` that says why it cannot be read."""
+        # Without a buffer, lest bytes be read from there that the file has no more.
+        self.path = path  # by which it was opened
+        self._file = open_log(path)
+        status = os.fstat(self._file.fileno())
+        self.device, self.inode = status.st_dev, status.st_ino
+        self.is_compressed = os.pread(self._file.fileno(), len(_GZIP), 0) == _GZIP
+        age_s = max(0.0, time.time() - status.st_mtime)
+        self._changed_at_s = time.monotonic() - age_s
+        self._size_bytes = status.st_size
+
+    @property
+    def text(self) -> BinaryIO:
+        """To be read from any position of the text. Raises EOFError where a compressed file is
+        not whole yet."""
+        if not self.is_compressed:
+            return self._file
+        self._file.seek(0)
+        return cast(BinaryIO, gzip.GzipFile(fileobj=self._file))
+
+    def size_bytes(self) -> int:
+        """Of the file as it is now, compressed or not."""
+        size_bytes = os.fstat(self._file.fileno()).st_size
+        if size_bytes != self._size_bytes:
+            self._size_bytes, self._changed_at_s = size_bytes, time.monotonic()
+        return size_bytes
+
+    def quiet_s(self) -> float:
+        """For how long nothing was written, as far as `size_bytes` has told."""
+        return time.monotonic() - self._changed_at_s
+
+    def beginning(self) -> bytes:
+        """Of the text; b"" of a compressed file that is not whole yet, or damaged."""
+        if not self.is_compressed:
+            return os.pread(self._file.fileno(), BEGINNING_BYTES, 0)
+        try:
+            return self.text.read(BEGINNING_BYTES)
+        except (EOFError, *DAMAGED):
+            return b""
+
+    def begins(self, beginning: bytes) -> bool:
+        """Whether it still does, not having been truncated. Nobody truncates a compressed file."""
+        return self.is_compressed or self.beginning().startswith(beginning)
+
+    def check(self) -> None:
+        """Raises `ConfigError` where it is compressed and nothing can be had of it."""
+        try:
+            self.text.read(1)
+        except (EOFError, *DAMAGED) as error:
+            raise ConfigError(f"cannot read {self.path}: {error}") from None
+
+    def has_no_writer(self) -> bool:
+        """Whether it is certain that no process has the file open for writing.
+
+        A lease tells it: Linux grants one for reading only then, and only to the file's owner.
+        """
+        try:
+            fd = self._file.fileno()
+            # Whoever opened the file just now would have us sent a signal: one that is ignored.
+            fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        except (AttributeError, OSError):  # not on Linux; a writer, not ours, or no leases here
+            return False
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def open_log(path: Path) -> BinaryIO:
+    """The file, for reading its bytes. Raises `ConfigError` that says why it cannot be read."""
+    try:
+        return path.open("rb", buffering=0)
+    except FileNotFoundError:
+        why = "there is no such file"
+    except PermissionError:
+        why = "you have no permission to read it"
+    except IsADirectoryError:
+        why = "it is a directory; name a file in it"
+    except OSError as error:
+        why = error.strerror or str(error)
+    raise ConfigError(f"cannot read {path}: {why}")

@@ -103,8 +103,16 @@ def list_topics(servers: str) -> set[str]:
 
 
 def describe_topic(servers: str, topic: str) -> list[PartitionSeen]:
-    described = _admin(servers).list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
-    assert described.error is None, described.error
+    """Asks again, as every client does, while the broker that answers knows of no leader yet."""
+    ends_at = time.monotonic() + TIMEOUT_SECONDS
+    while True:
+        described = _admin(servers).list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
+        error = described.error
+        if error is None or error.code() != KafkaError.LEADER_NOT_AVAILABLE:
+            break
+        assert time.monotonic() < ends_at, error
+        time.sleep(0.01)
+    assert error is None, error
     return [
         PartitionSeen(one.id, one.leader, tuple(one.replicas), tuple(one.isrs))
         for _, one in sorted(described.partitions.items())

@@ -15,6 +15,7 @@ between them, and what is compressed, is not looked at (decision 18 has the figu
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 
 from barnabas.errors import CorruptData
@@ -31,7 +32,7 @@ _FIELDS_AT = 21
 _MIN_RECORD_BYTES = 7
 _MAX_CANDIDATES = 64
 _MAX_VARINT_BYTES = 10
-_TAIL_BYTES = 64  # besides twice the average record
+_TAIL_BYTES = 512  # besides twice the average record
 _MAGIC = {GZIP: b"\x1f\x8b", LZ4: b"\x04\x22\x4d\x18", ZSTD: b"\x28\xb5\x2f\xfd"}
 
 
@@ -102,11 +103,13 @@ def _is_last(records: memoryview, count: int, delta_ms: int, any_time: bool) -> 
     number = _varint(count - 1)
     expected = b"\0" + _varint(delta_ms) + number
     body_bytes = len(records) - HEADER_BYTES
-    tail_bytes = min(body_bytes, 2 * (body_bytes // count) + _TAIL_BYTES)
+    tail_bytes = 2 * (body_bytes // count) + _TAIL_BYTES
+    if tail_bytes > body_bytes:
+        tail_bytes = body_bytes
     while True:
-        tail = bytes(records[len(records) - tail_bytes :])
+        tail = bytes(records[-tail_bytes:])
         at = tail.rfind(expected)
-        if at > 0 and _is_preceded_by_length(tail, at):
+        if at > 0 and tail.endswith(_varint(tail_bytes - at), 0, at):
             return True
         if (any_time or not delta_ms) and _has_last(tail, number, delta_ms):
             return True
@@ -138,14 +141,8 @@ def _is_preceded_by_length(tail: bytes, at: int) -> bool:
     return tail.endswith(_varint(len(tail) - at), 0, at)
 
 
+@lru_cache(4096)  # a producer's batches are much alike
 def _varint(number: int) -> bytes:
-    if number < 64:
-        return _SHORT[number]
-    if number < 8192:
-        return bytes((number << 1 & 0x7F | 0x80, number >> 6))
     encoded = bytearray()
     append_varint(encoded, number)
     return bytes(encoded)
-
-
-_SHORT = tuple(bytes((number << 1,)) for number in range(64))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.cluster import layout
@@ -173,6 +173,11 @@ class World:
         return decision
 
     def reassign(self, name: TopicPartition, targets: tuple[int, ...] | None) -> Decision:
+        topic = self.controller.image.topics.get(name.topic)
+        partition = topic.partitions.get(name.partition) if topic is not None else None
+        if partition is not None and len(partition.replicas) == 1 and partition.leader in self.live:
+            # Whatever it has lost, it leads: nobody had more.
+            self.trusted.add((name, partition.leader, self.live[partition.leader].epoch))
         return self.controller.reassign({name: targets})[0]
 
     def elect(self, name: TopicPartition, unclean: bool) -> Decision:
@@ -338,8 +343,19 @@ class World:
                     assert told.leader == partition.leader
 
 
+_LOST_AND_JOINED: list[tuple[Any, ...]] = [
+    ("go", 1),
+    ("come", 1, False),
+    ("create", "safe", (3,), (1,)),
+    ("come", 3, True),
+    ("reassign", TopicPartition("safe", 0), (1,)),
+]
+"""The only replica of a partition may have lost records; then it gets another one beside it."""
+
+
 @settings(max_examples=examples(300))
 @given(st.lists(events, min_size=5, max_size=40))
+@example(_LOST_AND_JOINED)
 def test_whatever_happens_the_tree_is_sound_and_everybody_knows_it(
     happened: list[tuple[Any, ...]],
 ) -> None:

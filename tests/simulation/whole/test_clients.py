@@ -22,7 +22,13 @@ from tests.simulation.whole.real_brokers import PATIENCE_MS, Brokers, run_for
 OF_THE_SIMULATION = {"compacted", "healthy", "lagging", "namesake", "start", "young"}
 """Rules that are judged of simulated brokers alone, or of topics that these clients do not have."""
 
-OPTIONS = Options(pause_ms=100, finish_ms=PATIENCE_MS, prepare_ms=PATIENCE_MS, dawdle_chance=0.0)
+OPTIONS = Options(
+    pause_ms=100,
+    finish_ms=PATIENCE_MS,
+    prepare_ms=PATIENCE_MS,
+    dawdle_chance=0.0,
+    request_timeout_ms=30_000,  # a disk that is busy is no fault
+)
 
 
 @pytest.mark.slow

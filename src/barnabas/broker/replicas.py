@@ -240,10 +240,11 @@ class Replicas:
 
         They are hosted then, without a leader; what cannot be is looked at again with its role.
         """
-        hosted, logs = self._replicas, self._store.logs
-        names = [each.topic_partition for each in request.partitions]
-        absent = {name for name in names if name not in hosted and name not in logs}
-        missing = [each for each in request.partitions if each.topic_partition in absent]
+
+        def is_there(name: TopicPartition) -> bool:
+            return name in self._replicas or name in self._store.logs
+
+        missing = [each for each in request.partitions if not is_there(each.topic_partition)]
         yield from self._changes.lay_out(missing)
         for done, state in enumerate(missing, 1):
             with suppress(_Unhosted):

@@ -311,7 +311,6 @@ class LogStore:
         assert topic_partition not in self._logs, f"{topic_partition} exists"
         new = self.place(topic_partition, topic_id, is_new=is_new)
         directory = new.directory
-        self._forget_namesake(directory, topic_partition)
         start = Start(is_clean=True)
         try:
             new.lay_out()
@@ -334,7 +333,10 @@ class LogStore:
             # Without any directory the broker is about to stop, and is told to host all the same.
             what = "has no other place" if is_new else "may lie there"
             raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
-        return self._places.place(topic_partition, topic_id, self._directories)
+        new = self._places.place(topic_partition, topic_id, self._directories)
+        # Before its directory is there: from then on a crash may be survived by both.
+        self._forget_namesake(new.directory, topic_partition)
+        return new
 
     def note_made(self) -> None:
         """Whose topics' the logs are that were made since this was last called: on disk for sure

@@ -180,6 +180,24 @@ def test_a_log_is_made_where_it_was_placed(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_log_that_was_only_laid_out_has_nothing_of_its_namesake(tmp_path: Path) -> None:
+    """The process dies before it is made: what the deleted one had reached is not in its way."""
+    store = open_store(tmp_path)
+    log = store.create(T0, TOPIC_ID, LogConfig())
+    for _ in range(3):
+        append(log, batch(4))
+    log.flush()
+    log.raise_log_start(8)
+    store.checkpoint_recovery_points()
+    store.checkpoint_high_watermarks({T0: 12})
+    store.delete(T0)
+    store.place(T0, OTHER_ID).lay_out()
+    store._release()  # as kill -9
+    store = open_store(tmp_path)
+    assert (store.logs[T0].log_start_offset, store.logs[T0].log_end_offset) == (0, 0)
+    store.close()
+
+
 def test_a_place_is_given_up_with_its_directory_or_its_topic(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     store = open_store(one, two)

@@ -162,7 +162,7 @@ FOUND_BY: Mapping[str, int] = MappingProxyType(
         "cleaner": 1,
         "cut": 5,
         "deletion": 53,
-        "directory": 35,
+        "directory": 0,
         "drain": 2,
         "laggards": 2,
         "leading": 2,

@@ -27,7 +27,10 @@ def hold(seeds: Iterable[int]) -> list[Outcome]:
 
 def check_worth(outcomes: list[Outcome]) -> None:
     """That they have proved something: nothing unjudged, enough written, enough gone wrong."""
-    told = summary(outcomes)
-    assert unjudged(outcomes) == [], told
-    assert median(outcome.acknowledged for outcome in outcomes) >= 300, told
-    assert median(sum(outcome.faults.values()) for outcome in outcomes) >= 5, told
+    text = summary(outcomes)
+    # Where faults come often no leader stays, and only where one does has acks=1 a promise.
+    calm = run(outcomes[0].plan._replace(faults=()))
+    assert not calm.broken, calm.story
+    assert unjudged([*outcomes, calm]) == [], text
+    assert median(outcome.acknowledged for outcome in outcomes) >= 300, text
+    assert median(sum(outcome.faults.values()) for outcome in outcomes) >= 5, text

@@ -130,7 +130,8 @@ class Writer(Actor):
         for _ in range(random.randint(1, options.most_per_round)):
             number += 1
             await self._write(producer, number)
-        if self._waiting > _MOST_WAITING or random.random() < _FLUSH_CHANCE:
+        is_flushing = random.random() < _FLUSH_CHANCE  # drawn also where it makes no difference
+        if is_flushing or self._waiting > _MOST_WAITING:
             await self._flush(producer)
         await self._around.rest(random, options.pause_ms)
         return number

@@ -3,7 +3,7 @@
     python -m benchmarks.held_up [--json FILE]
 
 Another process asks for the versions of the APIs every two milliseconds, on a connection of its
-own. What is told is the longest of its round trips while one large request is answered, three
+own. The figure is the longest of its round trips while one large request is answered, three
 times, and how long that one took. The first row is the longest without any.
 """
 
@@ -99,17 +99,17 @@ def _beside(servers: str, work: Callable[[], None]) -> tuple[float, float]:
     return longest_s * 1000, took_s
 
 
-def _ask_all_the_time(servers: str, told: Connection) -> None:
+def _ask_all_the_time(servers: str, results: Connection) -> None:
     longest_s = 0.0
     frame = frame_of(API_VERSIONS, 0, ApiVersionsRequest())
     with RawClient(servers) as client:
-        told.send("begun")
-        while not told.poll(_EVERY_S):
+        results.send("begun")
+        while not results.poll(_EVERY_S):
             began = time.perf_counter()
             client.send_bytes(frame)
             client.receive_frame()
             longest_s = max(longest_s, time.perf_counter() - began)
-    told.send(longest_s)
+    results.send(longest_s)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long many partitions take to be made, led anew and deleted, and how long others wait.
+"""How long many partitions take to be made, led in a new epoch and deleted; how long others wait.
 
     python -m benchmarks.partitions [--partitions N]
 
@@ -60,7 +60,11 @@ def measure(partitions: int) -> list[Figure]:
         deleted = asyncio.run(longest_turn(in_turns(replicas.stop_replica(stop))))
         store.close()
     figures = []
-    for what, (took_s, longest_s) in (("made", made), ("led anew", led), ("deleted", deleted)):
+    for what, (took_s, longest_s) in (
+        ("made", made),
+        ("led in a new epoch", led),
+        ("deleted", deleted),
+    ):
         figures += [
             Figure(what, "s", took_s, partitions / 1_000),
             Figure(f"{what}: longest turn", "s", longest_s, 0.02),

@@ -33,7 +33,7 @@ def once_loaded(ask: Callable[[], T], code_of: Callable[[T], int]) -> T:
 
     Until then it is asked again, as every client does; any other answer is the test's to judge.
     """
-    return _once_not(CoordinatorLoadInProgress.code, ask, code_of)
+    return once_not(CoordinatorLoadInProgress.code, ask, code_of)
 
 
 def once_found(ask: Callable[[], Any]) -> Any:
@@ -41,10 +41,11 @@ def once_found(ask: Callable[[], Any]) -> Any:
 
     The topic, which is made at the first question, may take long to make.
     """
-    return _once_not(CoordinatorNotAvailable.code, ask, lambda answer: int(answer.error_code))
+    return once_not(CoordinatorNotAvailable.code, ask, lambda answer: int(answer.error_code))
 
 
-def _once_not(code: int, ask: Callable[[], T], code_of: Callable[[T], int]) -> T:
+def once_not(code: int, ask: Callable[[], T], code_of: Callable[[T], int]) -> T:
+    """The first answer whose error is not this one, which passes by itself."""
     ends_at = time.monotonic() + PATIENCE_S
     while code_of(answer := ask()) == code:
         assert time.monotonic() < ends_at, f"still error {code} after {PATIENCE_S} s"

@@ -1,6 +1,6 @@
 """A web server that logs, and the ways in which its log is rotated: real files, every line unique.
 
-It writes to the file that it has open, whatever that is called by now, until it is told to reload.
+It writes to the file that it has open, whatever that is called by now, until it is asked to reload.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class WebServer:
             self._unfinished = b""
 
     def rename(self, *, is_made_anew: bool) -> None:
-        """logrotate's `create` and `nocreate`; the server is told later, by `reload`."""
+        """logrotate's `create` and `nocreate`; the server notices later, by `reload`."""
         if self._is_copying:
             self.copy_and_truncate()
         if self.log.exists():

@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
     OffsetSpec,
+    TopicMetadata,
 )
 
 from tests.conformance.clients import (
@@ -44,6 +45,7 @@ from tests.conformance.clients import (
     Seen,
     Sent,
 )
+from tests.raw_client import once_not
 
 name = "confluent-kafka"
 promises = PROMISES
@@ -104,15 +106,14 @@ def list_topics(servers: str) -> set[str]:
 
 def describe_topic(servers: str, topic: str) -> list[PartitionSeen]:
     """Asks again, as every client does, while the broker that answers knows of no leader yet."""
-    ends_at = time.monotonic() + TIMEOUT_SECONDS
-    while True:
-        described = _admin(servers).list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
-        error = described.error
-        if error is None or error.code() != KafkaError.LEADER_NOT_AVAILABLE:
-            break
-        assert time.monotonic() < ends_at, error
-        time.sleep(0.01)
-    assert error is None, error
+
+    def ask() -> TopicMetadata:
+        return _admin(servers).list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
+
+    described = once_not(
+        KafkaError.LEADER_NOT_AVAILABLE, ask, lambda seen: seen.error.code() if seen.error else 0
+    )
+    assert described.error is None, described.error
     return [
         PartitionSeen(one.id, one.leader, tuple(one.replicas), tuple(one.isrs))
         for _, one in sorted(described.partitions.items())

@@ -45,7 +45,7 @@ def workload_figures() -> list[Figure]:
             lambda: held_up.measure(0.002),
             ("Fetch, 260 times one partition", "Metadata of 600 unknown"),
         ),
-        (lambda: partitions.measure(10), ("made", "led anew", "deleted: longest turn")),
+        (lambda: partitions.measure(10), ("made", "led in a new epoch", "deleted: longest turn")),
         (lambda: disk.measure(1), ("sequential, random", "sendfile, read + send: CPU")),
         (
             lambda: groups.measure(100),

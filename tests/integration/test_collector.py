@@ -63,6 +63,14 @@ def append(path: Path, text: bytes) -> None:
         file.write(text)
 
 
+def rotate_twice(site: Site) -> None:
+    """After its first line: the second one is in .2, the third in .1, the fourth in the log."""
+    append(site.log, b"2 b\n")
+    site.log.rename(site.rotated(2))
+    site.rotated(1).write_bytes(b"3 c\n")
+    site.log.write_bytes(b"4 d\n")
+
+
 def compress(path: Path) -> None:
     with gzip.open(path.with_name(path.name + ".gz"), "wb") as file:
         file.write(path.read_bytes())
@@ -90,10 +98,7 @@ def test_of_two_rotations_between_two_polls_the_middle_file_is_read(
 ) -> None:
     append(site.log, b"1 a\n")
     follower.poll()
-    append(site.log, b"2 b\n")
-    site.log.rename(site.rotated(2))
-    site.rotated(1).write_bytes(b"3 c\n")
-    site.log.write_bytes(b"4 d\n")
+    rotate_twice(site)
     follower.poll()
     follower.poll()
     assert site.lines() == [b"1 a", b"2 b", b"3 c", b"4 d"]
@@ -103,10 +108,7 @@ def test_of_two_rotations_between_two_polls_the_middle_file_is_read(
 def test_rotations_while_nothing_runs_lose_nothing(site: Site, is_compressed: bool) -> None:
     append(site.log, b"1 a\n")
     site.collect()
-    append(site.log, b"2 b\n")
-    site.log.rename(site.rotated(2))
-    site.rotated(1).write_bytes(b"3 c\n")
-    site.log.write_bytes(b"4 d\n")
+    rotate_twice(site)
     if is_compressed:
         compress(site.rotated(2))
         compress(site.rotated(1))

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError
 from confluent_kafka import TopicPartition as Partition
-from confluent_kafka.admin import AdminClient
 
 import barnabas
 from barnabas.client import SyncProducer
@@ -49,19 +48,12 @@ def create(cluster: barnabas.Cluster, topic: str) -> int:
     """A topic of one partition on all brokers; who leads it."""
     servers = cluster.bootstrap_servers
     confluent_client.create_topic(servers, topic, 1, {}, replicas=3)
-    wait_until(lambda: len(in_sync(cluster, topic)) == 3)
+    wait_until(lambda: len(described(cluster, topic).isr) == 3)
     return described(cluster, topic).leader
 
 
 def described(cluster: barnabas.Cluster, topic: str) -> Any:
     return confluent_client.describe_topic(cluster.bootstrap_servers, topic)[0]
-
-
-def in_sync(cluster: barnabas.Cluster, topic: str) -> list[int]:
-    """Its ISR, empty while the broker that answers has not heard of the topic yet."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    partitions = admin.list_topics(topic, timeout=WITHIN_S).topics[topic].partitions
-    return list(partitions[0].isrs) if partitions else []
 
 
 class Writing:
@@ -304,7 +296,7 @@ def test_re_2_nothing_is_lost_or_read_twice_when_one_of_them_stops(
         seen = len(reader.values)
         read_until(reader, lambda: len(reader.values) > seen + 500)
         cluster.start_broker(gone)
-        wait_until(lambda: len(in_sync(cluster, "stops")) == 3)
+        wait_until(lambda: len(described(cluster, "stops").isr) == 3)
         now_led_by = described(cluster, "stops").leader
         source = source_of(cluster, reader)
         if now_led_by != follower:
@@ -342,7 +334,7 @@ def test_re_2_a_follower_that_lags_is_left(cluster: barnabas.Cluster, how: str) 
                 producer.send("lags", b"%d" % number, partition=0)
             producer.flush()
             # The leader knows it, or it would not have acknowledged them; the others are told.
-            wait_until(lambda: follower not in in_sync(cluster, "lags"))
+            wait_until(lambda: follower not in described(cluster, "lags").isr)
             if how == "by a seek":
                 reader.read_on()
                 assert reader.values == [0], "the follower still counts as the one to read"

@@ -114,7 +114,7 @@ class LogChanges:
 
 
 def _lay_out(placed: Sequence[NewLog]) -> None:
-    """As far as the disk lets it: whoever makes these logs meets what is wrong, and says it."""
+    """As far as the disk allows: what is wrong is met again, and reported, when the log is made."""
     with suppress(OSError):
         for new in placed:
             new.lay_out()

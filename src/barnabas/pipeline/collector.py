@@ -84,7 +84,7 @@ class Collector:
     def collect(self, path: Path) -> Collected:
         """Send what the log holds beyond what was sent before.
 
-        An unfinished last line is left for the next run, unless nobody can be writing it: see
+        An unfinished last line is left for the next run, unless no process can be writing it: see
         `rotated_log.py`. Raises `ConfigError` where the file cannot be read.
         """
         with RotatedLog(path, self.registry) as log:

@@ -37,7 +37,7 @@ class FileProgress(NamedTuple):
         return self.first_line == first_line_of(beginning)
 
     def is_distinctive(self, beginning: bytes) -> bool:
-        """Whether what was seen of this file, which begins so, tells it from others."""
+        """Whether what was seen of this file, which begins so, distinguishes it from others."""
         seen = self.fingerprint
         if not self.beginning_bytes:
             seen = Fingerprint(len(_first_line(beginning)), "")

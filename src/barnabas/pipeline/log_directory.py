@@ -1,7 +1,7 @@
 """The files of one log as they are found: at its path, beside it, and held open without a name.
 
 A file stays open until it has been replaced *and* nothing was written to it for `quiet_s`: servers
-write to the old file until they are told of the new one, and after. Until then it may be renamed,
+write to the old file until they open the new one, and after. Until then it may be renamed,
 compressed or removed.
 """
 
@@ -109,7 +109,7 @@ class LogDirectory:
             else:
                 found = self._shown(path, file or LogFile(path), stat)
         except FileNotFoundError:
-            return None  # renamed since it was listed, or not made anew yet
+            return None  # renamed since it was listed, or not made again yet
         except ConfigError as error:
             if path == self.live and path.exists():
                 raise

@@ -50,7 +50,7 @@ class LogFile:
         return size_bytes
 
     def quiet_s(self) -> float:
-        """For how long nothing was written, as far as `size_bytes` has told."""
+        """For how long nothing was written, as far as `size_bytes` has shown."""
         return time.monotonic() - self._changed_at_s
 
     def beginning(self) -> bytes:
@@ -63,7 +63,7 @@ class LogFile:
             return b""
 
     def begins(self, beginning: bytes) -> bool:
-        """Whether it still does, not having been truncated. Nobody truncates a compressed file."""
+        """Whether it still does, not having been truncated, as a compressed file never is."""
         return self.is_compressed or self.beginning().startswith(beginning)
 
     def check(self) -> None:
@@ -76,11 +76,11 @@ class LogFile:
     def has_no_writer(self) -> bool:
         """Whether it is certain that no process has the file open for writing.
 
-        A lease tells it: Linux grants one for reading only then, and only to the file's owner.
+        A lease shows it: Linux grants one for reading only then, and only to the file's owner.
         """
         try:
             fd = self._file.fileno()
-            # Whoever opened the file just now would have us sent a signal: one that is ignored.
+            # A process that opens the file meanwhile causes a signal to us: one that is ignored.
             fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

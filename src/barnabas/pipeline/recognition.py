@@ -7,7 +7,7 @@
     anything else                                        a new file
 
 A known file that is shorter than what was sent of it, or begins otherwise, has been cut off and
-written anew. Blank lines and a header are no proof: with these alone, only the inode counts, and
+rewritten. Blank lines and a header are no proof: with these alone, only the inode counts, and
 only where no file has a better claim. In doubt a file is new: then lines are sent twice at worst,
 and none is lost.
 
@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
     device: int
     inode: int
-    size_bytes: int | None  # of its text; None where it is compressed, so that nobody knows
+    size_bytes: int | None  # of its text; None where it is compressed: it is unknown
     beginning: bytes  # of its text, at most `BEGINNING_BYTES`
     is_live: bool = False  # at the log's own path
     is_listed: bool = True  # else it has no name any more, and is only held open

@@ -6,8 +6,8 @@
 - A line without its line feed waits for it. As the last line of a file it is taken as it is when
   the file is certainly complete, which is: compressed, and whole; renamed, replaced and quiet; or,
   at the last look of a run, open for writing in no process.
-- Lines written between the two steps of copy-and-truncate are in neither file, and nobody can have
-  them. All others are read: those that the truncated file has no more, from its copy.
+- Lines written between the two steps of copy-and-truncate are in neither file: no reader
+  can have them. All others are read: those that the truncated file has no more, from its copy.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class RotatedLog:
             file.close()
 
     def portions(self, *, is_last_look: bool = False) -> Iterator[Portion]:
-        """What was not sent yet, up to now. Whoever asks for the next has saved the one before.
+        """What was not sent yet, up to now. Asking for the next means: the one before is saved.
 
-        `is_last_look`: nobody will ask again in this run. Raises `ConfigError` where the file at
+        `is_last_look`: no other follows in this run. Raises `ConfigError` where the file at
         the log's path cannot be read.
         """
         found = self._directory.look()

@@ -65,7 +65,7 @@ class Lookup:
 
 
 def timestamp_lookup(log: Log, timestamp_ms: int) -> Lookup:
-    """The first record that is not older (ST-4), whoever may see it; None if there is none."""
+    """The first record that is not older (ST-4), committed or not; None if there is none."""
     return Lookup(log, partial(_find_timestamp, timestamp_ms, log.log_start_offset))
 
 

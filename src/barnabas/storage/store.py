@@ -330,7 +330,7 @@ class LogStore:
         thread. OSError as of `make`."""
         if self._failed and not (is_new and self._directories):
             path, reason = next(iter(self._failed.items()))
-            # Without any directory the broker is about to stop, and is told to host all the same.
+            # Without any directory the broker is about to stop, and is asked to host all the same.
             what = "has no other place" if is_new else "may lie there"
             raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
         new = self._places.place(topic_partition, topic_id, self._directories)

@@ -13,6 +13,7 @@ from barnabas.records.batch import iterate_batches
 from barnabas.records.record import BatchBuilder, iterate_records
 from barnabas.simulation.whole.files import SimFiles
 from barnabas.simulation.whole.lives import ProcessOver
+from barnabas.simulation.whole.strike import Strike
 from barnabas.storage.log import Log
 from barnabas.storage.segment import Segment
 from barnabas.storage.store import LogStore
@@ -146,7 +147,7 @@ def _strike(disk: SimFiles, operations: int, death: str) -> None:
         else:
             disk.power_cut(random)
 
-    disk.strike(operations, random, befall)
+    disk.strike(Strike(operations, random, befall))
 
 
 def _struck(story: Callable[[Machine], None], operations: int, death: str) -> Machine | None:

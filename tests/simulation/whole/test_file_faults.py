@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.simulation.whole.files import SimFiles
 from barnabas.simulation.whole.lives import ProcessOver
+from barnabas.simulation.whole.strike import Strike
 from barnabas.storage.checkpoint import write_offsets
 from barnabas.storage.directory import RECOVERY_POINTS
 from barnabas.types import TopicPartition
@@ -76,7 +77,7 @@ def test_a_bit_reads_wrong_in_an_old_segment_until_it_reads_right_again() -> Non
 def test_each_operation_has_its_price_and_a_slow_disk_one_beside_it() -> None:
     files, spent = SimFiles(SetClock(), [D]), Counter[str]()
 
-    def spend(us: int, what: str, more_us: int, until_us: int) -> None:
+    def spend(us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
         assert us > 0
         assert until_us in (0, 7)
         spent[what] += 1 + more_us
@@ -102,7 +103,7 @@ def test_each_operation_has_its_price_and_a_slow_disk_one_beside_it() -> None:
 def test_a_death_may_count_from_a_name_on() -> None:
     files = SimFiles(SetClock(), [D])
     fallen: list[str] = []
-    files.strike(2, Random(1), lambda: fallen.append("here"), begins_with="-delete")
+    files.strike(Strike(2, Random(1), lambda: fallen.append("here"), begins_with="-delete"))
     for number in range(5):
         files.make_directory(D / f"t-{number}")
     files.replace(D / "t-0", D / "t-0.id-delete")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from barnabas.simulation.whole.files import SimFiles
 from barnabas.simulation.whole.lives import ProcessOver
+from barnabas.simulation.whole.strike import Strike
 from barnabas.storage.checkpoint import replace_file
 from barnabas.storage.files import Entry, File, Files, OsFiles
 from tests.effort import examples
@@ -263,7 +264,7 @@ def _struck(
         else:
             files.process_died()
 
-    files.strike(operations, random, befall)
+    files.strike(Strike(operations, random, befall))
     mine = files.mounted()
     try:
         work(mine)
@@ -314,13 +315,13 @@ def test_a_strike_waits_for_the_process_that_comes_and_can_be_undone() -> None:
     files = _disk()
     files.mounted().write(X, b"1")
     files.process_died()
-    files.strike(2, Random(1), files.process_died)
+    files.strike(Strike(2, Random(1), files.process_died))
     second = files.mounted()
     assert second.read(X) == b"1", "what changes nothing is not counted"
     with pytest.raises(ProcessOver):
         second.write(Y, b"2")
     assert _content(files, Y) == b"", "its name is there, and its bytes are not"
-    files.strike(1, Random(1), files.process_died)
+    files.strike(Strike(1, Random(1), files.process_died))
     files.spare()
     files.mounted().write(Y, b"3")
     assert files.read(Y) == b"3"

@@ -25,6 +25,7 @@ from barnabas.simulation.whole.network import Network
 from barnabas.simulation.whole.seams import SeededRandom, VirtualClock
 from barnabas.simulation.whole.store import SimStore
 from barnabas.simulation.whole.store_session import SimSession
+from barnabas.simulation.whole.strike import Strike
 
 PORT: Final = 9092
 DATA: Final = Path("/data")
@@ -169,7 +170,7 @@ class SimBroker:
             # What comes of it is the world's: what a dead process begins is lost.
             self._loop.world.copy().run(befall)
 
-        self.files.strike(operations, self._torn, fall, begins_with)
+        self.files.strike(Strike(operations, self._torn, fall, begins_with))
 
     def pause(self, for_ms: int) -> None:
         """SIGSTOP, and SIGCONT so much later; `resume` may come first, another pause prolong it."""

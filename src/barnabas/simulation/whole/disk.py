@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from barnabas.clock import Clock
 from barnabas.simulation.whole import costs
@@ -23,8 +23,14 @@ from barnabas.simulation.whole.strike import Strike
 _LONGEST_NAME_BYTES = 255
 
 
-def _free(us: int, what: str, more_us: int, until_us: int) -> None:
-    """Nobody measures what the disk's time is spent on."""
+class Spend(Protocol):
+    def __call__(self, us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
+        """An operation of this kind costs so much (`costs`), and `more_us` beyond that before
+        `until_us`, until when the disk is slow."""
+
+
+def _free(us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
+    """The time of this disk is not measured."""
 
 
 class Fault:
@@ -74,9 +80,7 @@ class SimDisk:
         """How many it may have open."""
         self.strike: Strike | None = None
         """What its process will die of, or the next one if none runs."""
-        self.spend: Callable[[int, str, int, int], None] = _free
-        """Called with what an operation costs (`costs`), its kind, and what it costs beyond that
-        while the disk is slow, and until when it is."""
+        self.spend: Spend = _free
         self.slow_sync_us = 0
         """How much longer each sync takes before `slow_until_us`."""
         self.slow_until_us = 0
@@ -149,7 +153,7 @@ class SimDisk:
         if not _names(path):
             raise os_error(errno.EISDIR, path)
         self.check_descriptors(path)
-        self.spend(costs.OPEN_US, "open", 0, 0)
+        self.spend(costs.OPEN_US, "open")
         directory, name = self.place(path)
         inode = directory.names.get(name)
         if isinstance(inode, DirectoryInode):
@@ -176,7 +180,7 @@ class SimDisk:
         """All of these names, at once."""
         if self._is_struck():
             self._fall()
-        self.spend(costs.NAME_US, "change of a name", 0, 0)
+        self.spend(costs.NAME_US, "change of a name")
         made = Change(edits, self.clock.wall_ms())
         for directory in made.directories():
             self._changed_names[directory] = None
@@ -194,7 +198,7 @@ class SimDisk:
         self._write(path, file, position, data)
 
     def _write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
-        self.spend(costs.WRITE_US + len(data) * costs.WRITE_KIB_US // 1024, "write", 0, 0)
+        self.spend(costs.WRITE_US + len(data) * costs.WRITE_KIB_US // 1024, "write")
         fault = self.fault(path)
         room = len(data)
         if fault is not None:

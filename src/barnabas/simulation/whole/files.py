@@ -15,7 +15,7 @@ from random import Random
 
 from barnabas.clock import Clock
 from barnabas.simulation.whole import costs
-from barnabas.simulation.whole.disk import SimDisk, os_error
+from barnabas.simulation.whole.disk import SimDisk, Spend, os_error
 from barnabas.simulation.whole.inodes import DirectoryInode, FileInode, Inode
 from barnabas.simulation.whole.lives import ProcessOver
 from barnabas.simulation.whole.strike import Strike
@@ -64,17 +64,9 @@ class SimFiles:
         """What was not synced is there or is not; the process is dead as well."""
         self._disk.lose_power(random)
 
-    def strike(
-        self,
-        operations: int,
-        random: Random,
-        befall: Callable[[], object],
-        begins_with: str = "",
-    ) -> None:
-        """Let the process die at so many changes of the disk and syncs from now on, the last of
-        them not done; `befall` is to kill it or to cut its power. With `begins_with` they count
-        once something has a name that ends so. Replaces an earlier strike."""
-        self._disk.strike = Strike(operations, random, befall, begins_with)
+    def strike(self, strike: Strike) -> None:
+        """Let the process die of it. Replaces an earlier strike."""
+        self._disk.strike = strike
 
     def spare(self) -> None:
         """Undo `strike`, if it has not fallen yet."""
@@ -92,8 +84,8 @@ class SimFiles:
         """Undo each `fail` of this path."""
         self._disk.heal(path_prefix)
 
-    def measure(self, spend: Callable[[int, str, int, int], None]) -> None:
-        """Have each operation call this with what it costs: see `SimDisk.spend`."""
+    def measure(self, spend: Spend) -> None:
+        """Have each operation call this with what it costs."""
         self._disk.spend = spend
 
     def slow(self, sync_us: int, until_us: int = 0) -> None:
@@ -155,7 +147,7 @@ class SimFiles:
         if isinstance(inode, DirectoryInode):
             raise os_error(errno.EISDIR, path)
         self._disk.check_descriptors(path)
-        self._disk.spend(costs.OPEN_US + costs.read_us(len(inode.data)), "read", 0, 0)
+        self._disk.spend(costs.OPEN_US + costs.read_us(len(inode.data)), "read")
         return bytes(inode.data)
 
     def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
@@ -224,7 +216,7 @@ class SimFiles:
     def list(self, path: Path) -> list[Entry]:
         names = self._at(path).directory(path).names
         self._disk.check_descriptors(path)
-        self._disk.spend(costs.LIST_US + costs.ENTRY_US * len(names), "list", 0, 0)
+        self._disk.spend(costs.LIST_US + costs.ENTRY_US * len(names), "list")
         return sorted(
             Entry(name, True, 0)
             if isinstance(inode, DirectoryInode)
@@ -290,7 +282,7 @@ class SimFile:
 
     def pread(self, size: int, position: int) -> bytes:
         found = bytes(self._file().data[position : position + size])
-        self._disk.spend(costs.read_us(len(found)), "read", 0, 0)
+        self._disk.spend(costs.read_us(len(found)), "read")
         return found
 
     def write(self, position: int, data: Bytes) -> None:
@@ -314,7 +306,7 @@ class SimFile:
     def warm(self, position: int, size: int) -> None:
         file = self._file()
         if not file.is_cached:
-            self._disk.spend(costs.COLD_US, "cold read", 0, 0)
+            self._disk.spend(costs.COLD_US, "cold read")
         file.is_cached = True
 
     def _file(self) -> FileInode:

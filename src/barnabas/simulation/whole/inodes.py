@@ -70,7 +70,7 @@ class FileInode:
         self._turn(place, self._flipped.pop(place, 0), self.data, self._durable)
 
     def _forget_flips(self, start: int, end: int) -> None:
-        """What stands there is written anew, or cut off."""
+        """What stands there is overwritten, or cut off."""
         for place in [each for each in self._flipped if start <= each < end]:
             self._turn(place, self._flipped.pop(place), self._durable)
 

@@ -173,9 +173,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def spend(self, us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
         """The turn that runs now has done something that takes so long, and `more_us` longer where
         a fault has made it slow, unless the turn has lasted beyond that fault's end."""
-        begun_us = self.now_us + sum(each[1] + each[2] for each in self._spent.values())
-        if begun_us >= until_us:
-            more_us = 0
+        if more_us:
+            begun_us = self.now_us + sum(each[1] + each[2] for each in self._spent.values())
+            if begun_us >= until_us:
+                more_us = 0
         times, spent_us, slow_us = self._spent.get(what, (0, 0, 0))
         self._spent[what] = times + 1, spent_us + us, slow_us + more_us
 

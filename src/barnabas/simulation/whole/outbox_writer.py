@@ -28,7 +28,7 @@ _ODD_HEADER: Any = [("hops", 3)]
 
 
 class _SameLoop:
-    """What an outbox needs of the loop's thread, by whoever is in it already."""
+    """What an outbox needs of the loop's thread, for one that runs in it already."""
 
     def call_soon(self, callback: Callable[[], Any]) -> None:
         asyncio.get_running_loop().call_soon(callback)
@@ -38,7 +38,7 @@ class _SameLoop:
 
 
 class _Delivery(SyncDelivery):
-    """Which nobody waits for in a thread."""
+    """Which no thread waits for."""
 
     def __init__(self, record: CheckedRecord) -> None:
         self.record = record

@@ -25,8 +25,9 @@ class Strike:
         befall: Callable[[], object],
         begins_with: str = "",
     ) -> None:
-        """`befall`: to kill the process, or to cut its power. `begins_with`: operations count from
-        the moment at which something has a name that ends so."""
+        """Falls on the last of so many changes of the disk and syncs. `befall`: to kill the
+        process, or to cut its power. `begins_with`: operations count from the moment at which
+        something has a name that ends so."""
         assert operations > 0
         self._left = operations
         self._begins_with = begins_with

@@ -349,6 +349,31 @@ def test_whose_listener_hangs_leaves_the_group(servers: str) -> None:
     asyncio.run(run())
 
 
+def test_two_reasons_at_once_to_end_a_wait_are_as_good_as_one(servers: str) -> None:
+    """CO-3: as after a pause of the process, when a heartbeat and a commit are refused together."""
+    topic = name("twice")
+    unexpected: list[dict[str, Any]] = []
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, each: unexpected.append(each))
+        await make(servers, topic, 1)
+        async with joined(servers, topic) as consumer:
+            await poll_until(lambda: share(consumer) == [1], consumer)
+            polls = asyncio.create_task(consumer.poll(60_000))
+            while consumer._nap is None:
+                await asyncio.sleep(0.05)
+            consumer._wake()
+            asyncio.get_running_loop().call_soon(consumer._wake)  # when the wait is about to end
+            async with Producer(servers) as producer:
+                await producer.send(topic, b"1")
+            async with asyncio.timeout(PATIENCE_S):
+                assert [record.value for record in await polls] == [b"1"]
+            assert share(consumer) == [1]
+
+    asyncio.run(run())
+    assert unexpected == []
+
+
 def test_a_static_member_that_restarts_causes_no_rebalance(servers: str) -> None:
     """AS-1, KIP-345: its partitions wait for it; a twin fences it."""
     topic = name("static")

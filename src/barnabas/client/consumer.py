@@ -289,7 +289,7 @@ class Consumer:
 
     def _wake(self) -> None:
         """End the wait for records: the group wants this consumer."""
-        if self._nap is not None:
+        if self._nap is not None and not self._nap.expired():
             self._nap.reschedule(asyncio.get_running_loop().time())
 
     async def _locate(self, deadline_ms: int) -> bool:

@@ -52,7 +52,8 @@ NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOC
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _LEGACY = Struct(">qiIbb")
-_PREFIX = Struct(">qii")  # base offset, length, leader epoch
+PREFIX = Struct(">qii")
+"""What lies outside of the checksum, but for the magic: base offset, length, leader epoch."""
 _INT64, _UINT32 = Struct(">q"), Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _MAGIC_AT, _CRC_AT, _MAX_TIMESTAMP_AT = 16, 17, 35
@@ -194,7 +195,7 @@ def assign_in_place(
 ) -> None:
     """Give the batch its place in the log. Both fields lie outside the checksum on purpose."""
     (length,) = _UINT32.unpack_from(buffer, position + 8)
-    _PREFIX.pack_into(buffer, position, base_offset, length, leader_epoch)
+    PREFIX.pack_into(buffer, position, base_offset, length, leader_epoch)
 
 
 def stamp_in_place(

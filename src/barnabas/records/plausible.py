@@ -26,60 +26,78 @@ from barnabas.records.varint import append_varint, finish_varint, read_varint
 AHEAD_MS = 3_600_000
 """How far the time of a batch may be ahead of the broker's clock before its records are asked."""
 
-_FIELDS = Struct(">hiqq14xi5B")
-"""Attributes, last offset delta, base and max timestamp, count, the first bytes of the records."""
+_FIELDS = Struct(">hiqq14xi")
+"""Attributes, last offset delta, base and max timestamp, count."""
 _FIELDS_AT = 21
 _MIN_RECORD_BYTES = 7
 _MAX_CANDIDATES = 64
 _MAX_VARINT_BYTES = 10
+_NEAR_BYTES = 256  # besides the average record
 _TAIL_BYTES = 512  # besides twice the average record
 _MAGIC = {GZIP: b"\x1f\x8b", LZ4: b"\x04\x22\x4d\x18", ZSTD: b"\x28\xb5\x2f\xfd"}
 
 
 def is_plausible(records: memoryview, now_ms: int) -> bool:
     """Whether one batch passes; True as well for what `admit` refuses by its header alone."""
-    size = len(records)
-    if size < HEADER_BYTES + _MIN_RECORD_BYTES:
-        return size < HEADER_BYTES
-    attributes, last_delta, base, newest, count, length, more, third, fourth, fifth = (
-        _FIELDS.unpack_from(records, _FIELDS_AT)
-    )
+    if len(records) < HEADER_BYTES:
+        return True
+    attributes, last_delta, base, newest, count = _FIELDS.unpack_from(records, _FIELDS_AT)
     if count < 1 or last_delta != count - 1:
         return True
     codec = attributes & CODEC_MASK
     if codec != NONE:
-        if not base <= newest <= now_ms + AHEAD_MS:
-            return False
-        return _has_magic(records, codec)
-    # The first record's length, its attributes and deltas: the deltas are 0.
-    if length < 0x80:
-        end = HEADER_BYTES + 1 + (length >> 1)
-        is_first = not (length & 1 or third or fourth)
-    elif more < 0x80:
-        end = HEADER_BYTES + 2 + (length & 0x7F | more << 7) // 2
-        is_first = not (length & 1 or fourth or fifth)
-    else:
-        end, is_first = _long_first(records, length)
-    if not is_first:
-        return False
+        return base <= newest <= now_ms + AHEAD_MS and _has_magic(records, codec)
     if count == 1:
-        return bool(end == size and newest == base)
-    if end >= size or newest < base or count * _MIN_RECORD_BYTES > size - HEADER_BYTES:
-        return False
-    return _is_last(records, count, newest - base, newest <= now_ms + AHEAD_MS)
+        return base == newest and is_one_record(records)
+    return are_ends_plausible(records, count, newest - base, newest <= now_ms + AHEAD_MS)
 
 
 def is_one_record(records: memoryview) -> bool:
-    """Whether a batch, whose header fits into it, has one record with the batch's time in it, of
-    less than 8 KiB; as `is_plausible`, sooner. False may be wrong."""
+    """Whether an uncompressed batch, which its header fits, has one record and the time of that."""
     size = len(records)
     if size < HEADER_BYTES + _MIN_RECORD_BYTES:
         return False
+    # Its length, its attributes and deltas: the deltas are 0.
     length = records[61]
     if length < 0x80:
         return length == (size - 62) << 1 and not (records[63] or records[64])
-    length += (records[62] << 7) - 0x80
-    return length == (size - 63) << 1 and not (records[64] or records[65])
+    if (more := records[62]) < 0x80:
+        length += (more << 7) - 0x80
+        return length == (size - 63) << 1 and not (records[64] or records[65])
+    return _end_of_long_first(records, length) == size
+
+
+def are_ends_plausible(records: memoryview, count: int, span_ms: int, any_time: bool) -> bool:
+    """Whether an uncompressed batch begins and ends with the first and last of so many records,
+    two at least.
+
+    `span_ms`: from the base timestamp to the largest one; `any_time`: whatever record has that.
+    """
+    size = len(records)
+    body_bytes = size - HEADER_BYTES
+    if span_ms < 0 or count * _MIN_RECORD_BYTES > body_bytes:
+        return False
+    length = records[61]
+    if length < 0x80:
+        is_first = not (length & 1 or records[63] or records[64]) and 62 + (length >> 1) < size
+    elif (more := records[62]) < 0x80:
+        length += (more << 7) - 0x80
+        is_first = not (length & 1 or records[64] or records[65]) and 63 + (length >> 1) < size
+    else:
+        is_first = 0 < _end_of_long_first(records, length) < size
+    if not is_first:
+        return False
+    # The last one, where it is not much longer than the others.
+    tail = bytes(records[-(body_bytes // count) - _NEAR_BYTES :])
+    at = tail.rfind(_after_length(span_ms, count))
+    twice = (len(tail) - at) << 1
+    if at > 1 and (
+        tail[at - 1] == twice
+        if twice < 0x80
+        else twice < 0x4000 and tail[at - 1] == twice >> 7 and tail[at - 2] == twice & 0x7F | 0x80
+    ):
+        return True
+    return _is_last(records, count, span_ms, any_time)
 
 
 def _has_magic(records: memoryview, codec: int) -> bool:
@@ -87,38 +105,34 @@ def _has_magic(records: memoryview, codec: int) -> bool:
     return records[HEADER_BYTES : HEADER_BYTES + len(magic)] == magic
 
 
-def _long_first(records: memoryview, length: int) -> tuple[int, bool]:
-    """Where a first record ends that has at least 8 KiB, and whether its deltas are 0."""
+def _end_of_long_first(records: memoryview, length: int) -> int:
+    """Where a first record ends that has at least 8 KiB; 0 if it cannot be one."""
     try:
         raw, at = finish_varint(records[: HEADER_BYTES + 11], HEADER_BYTES + 1, length)
     except (IndexError, CorruptData):
-        return 0, False
-    deltas = records[at + 1 : at + 3]
-    return at + (raw >> 1), not raw & 1 and not any(deltas)
+        return 0
+    return 0 if raw & 1 or any(records[at + 1 : at + 3]) else at + (raw >> 1)
 
 
-def _is_last(records: memoryview, count: int, delta_ms: int, any_time: bool) -> bool:
+def _is_last(records: memoryview, count: int, span_ms: int, any_time: bool) -> bool:
     """Whether the last record has the offset delta `count - 1`; and, unless `any_time`, the
     largest timestamp is its own or the first one's."""
-    number = _varint(count - 1)
-    expected = b"\0" + _varint(delta_ms) + number
+    number, expected = _varint(count - 1), _after_length(span_ms, count)
     body_bytes = len(records) - HEADER_BYTES
-    tail_bytes = 2 * (body_bytes // count) + _TAIL_BYTES
-    if tail_bytes > body_bytes:
-        tail_bytes = body_bytes
+    tail_bytes = min(2 * (body_bytes // count) + _TAIL_BYTES, body_bytes)
     while True:
         tail = bytes(records[-tail_bytes:])
         at = tail.rfind(expected)
-        if at > 0 and tail.endswith(_varint(tail_bytes - at), 0, at):
+        if at > 0 and _is_preceded_by_length(tail, at):
             return True
-        if (any_time or not delta_ms) and _has_last(tail, number, delta_ms):
+        if (any_time or not span_ms) and _has_last(tail, number, span_ms):
             return True
         if tail_bytes == body_bytes:
             return False
         tail_bytes = body_bytes
 
 
-def _has_last(tail: bytes, number: bytes, delta_ms: int) -> bool:
+def _has_last(tail: bytes, number: bytes, span_ms: int) -> bool:
     """Whether a record with this offset delta, and a time up to that, ends where the batch does."""
     at = len(tail)
     for _ in range(_MAX_CANDIDATES):
@@ -132,7 +146,7 @@ def _has_last(tail: bytes, number: bytes, delta_ms: int) -> bool:
             begin -= 1
             is_time = at - begin <= 1 + _MAX_VARINT_BYTES
             if is_time and tail[begin] == 0 and _is_preceded_by_length(tail, begin):
-                return read_varint(tail, begin + 1)[0] <= delta_ms
+                return read_varint(tail, begin + 1)[0] <= span_ms
     return False
 
 
@@ -146,3 +160,9 @@ def _varint(number: int) -> bytes:
     encoded = bytearray()
     append_varint(encoded, number)
     return bytes(encoded)
+
+
+@lru_cache(4096)
+def _after_length(span_ms: int, count: int) -> bytes:
+    """What follows the last one's length: attributes, timestamp and offset delta."""
+    return b"\0" + _varint(span_ms) + _varint(count - 1)

@@ -40,7 +40,12 @@ from barnabas.records.batch import (
 )
 from barnabas.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
 from barnabas.records.crc32c import crc32c
-from barnabas.records.plausible import is_one_record, is_plausible
+from barnabas.records.plausible import (
+    AHEAD_MS,
+    are_ends_plausible,
+    is_one_record,
+    is_plausible,
+)
 from barnabas.records.rewrite import Rules, Walk, correct_max_timestamp, plain_section, rewrite
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 
@@ -192,10 +197,15 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
             f"the batch has {size} bytes, a segment of this topic {limits.segment_bytes}"
         )
     if unseen_at_ms is not None:
-        if count == 1 and base_timestamp == max_timestamp and not attributes & CODEC_MASK:
-            if not is_one_record(records):
-                raise Doubt
-        elif not is_plausible(records, unseen_at_ms):
+        span_ms = max_timestamp - base_timestamp
+        if attributes & CODEC_MASK:
+            is_as_said = is_plausible(records, unseen_at_ms)
+        elif count == 1:
+            is_as_said = span_ms == 0 and is_one_record(records)
+        else:
+            is_any_time = max_timestamp <= unseen_at_ms + AHEAD_MS
+            is_as_said = are_ends_plausible(records, count, span_ms, is_any_time)
+        if not is_as_said:
             raise Doubt
     if crc32c(records[CHECKED_FROM:]) != crc:
         raise CorruptMessage("the record batch fails its checksum")

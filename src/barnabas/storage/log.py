@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from barnabas.config import LogConfig
 from barnabas.errors import OffsetOutOfRange, is_out_of_descriptors
-from barnabas.records.batch import BatchHeader, assign_in_place, stamp_in_place
+from barnabas.records.batch import PREFIX, BatchHeader, stamp_in_place
 from barnabas.records.control import ABORT, Marker
 from barnabas.storage.admission import Limits, admit
 from barnabas.storage.contents import Contents
@@ -226,7 +226,7 @@ class Log:
         last_offset = base_offset + header.last_offset_delta
         if leader_epoch > self.epochs.latest:
             self.assign_leader_epoch(leader_epoch)
-        assign_in_place(records, 0, base_offset, leader_epoch)
+        PREFIX.pack_into(records, 0, base_offset, header.batch_length, leader_epoch)
         timestamp = header.max_timestamp
         log_append_time_ms = NO_TIMESTAMP
         if limits.is_log_append_time:

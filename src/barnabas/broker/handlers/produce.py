@@ -40,9 +40,10 @@ from barnabas.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from barnabas.protocol.wire import Records
+from barnabas.records.batch import CODEC_MASK, TRANSACTIONAL
 from barnabas.records.compression import NONE, ZSTD
 from barnabas.records.plausible import is_plausible
-from barnabas.storage.admission import codec_of, is_transactional
+from barnabas.storage.admission import ATTRIBUTES_LOW_AT, codec_of, is_transactional
 from barnabas.storage.placed import AppendResult
 from barnabas.types import TopicPartition
 
@@ -248,9 +249,10 @@ def admitted(
         replica.partition.check_acks_all()
     if not isinstance(records, memoryview) or not len(records):
         raise InvalidRecord(f"no records for {place[0]}-{place[1]}")
-    if context.version < _ZSTD and codec_of(records) == ZSTD:
+    attributes = records[ATTRIBUTES_LOW_AT] if len(records) > ATTRIBUTES_LOW_AT else 0
+    if attributes & CODEC_MASK == ZSTD and context.version < _ZSTD:
         raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD}")
-    if is_transactional(records):
+    if attributes & TRANSACTIONAL:
         from barnabas.broker.verification import check_produced  # few brokers need it
 
         check_produced(context, replica, transactional_id, records)

@@ -6,6 +6,7 @@ leader is reached is looked up then, since it may have come back elsewhere.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.receive_memory import ReceiveMemory
@@ -23,7 +24,6 @@ from barnabas.protocol.messages.list_offsets import (
 from barnabas.types import TopicPartition, by_topic
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Mapping
 
     from barnabas.broker.context import Node
@@ -106,10 +106,10 @@ class LeaderConnection:
 
     async def bounds(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Bounds]:
         """Where the leader's logs begin and end, in these leader epochs. Raises as `fetch` does."""
-        earliest = self._list_offsets(epochs, _EARLIEST)
-        latest = self._list_offsets(epochs, _LATEST)
-        begins = _rows(await earliest)
-        ends = _rows(await latest)
+        earliest, latest = await asyncio.gather(
+            self._list_offsets(epochs, _EARLIEST), self._list_offsets(epochs, _LATEST)
+        )
+        begins, ends = _rows(earliest), _rows(latest)
         return {
             name: Bounds(begin.error_code or ends[name].error_code, begin.offset, ends[name].offset)
             for name, begin in begins.items()

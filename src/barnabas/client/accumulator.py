@@ -144,8 +144,9 @@ class Accumulator:
     def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         queue = self._queues[batch.topic_partition]
         queue.acknowledged(batch)
+        stored = queue.take_stored()
         self._resolve(queue)
-        for older in queue.take_stored():  # where, only the broker of its first attempt knew
+        for older in stored:  # where, only the broker of its first attempt knew
             self._complete(older, -1, -1)
         if not queue.waiting:
             self._active.pop(queue.topic_partition, None)

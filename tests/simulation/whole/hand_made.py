@@ -156,8 +156,8 @@ def true_story() -> HandMade:
     for group in (MEMBERS, COPIERS):
         made.gives(made.stretch("m.1", group), SURE_0, 0, 1)
         made.gives(made.stretch("n.1", group), SURE_0, 2, 3)
-        history.owns(Owned(group, 1, "m.1", SURE_0))
-        history.owns(Owned(group, 2, "n.1", SURE_0))
+        history.owns(Owned(group, 1, "m.1", SURE_0, has_offsets=False))
+        history.owns(Owned(group, 2, "n.1", SURE_0, has_offsets=True))
         made.committed[group][SURE_0] = 4
     history.commits_offset(Commit(MEMBERS, 1, "m.1", SURE_0, 2))
     history.commits_offset(Commit(MEMBERS, 2, "n.1", SURE_0, 4))

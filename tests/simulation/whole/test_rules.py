@@ -173,7 +173,7 @@ def forget_a_commit(made: HandMade) -> None:
 
 
 def share(made: HandMade) -> None:
-    made.history.owns(Owned(MEMBERS, 2, "m.1", SURE_0))
+    made.history.owns(Owned(MEMBERS, 2, "m.1", SURE_0, has_offsets=True))
 
 
 def copy_twice(made: HandMade) -> None:

@@ -279,6 +279,24 @@ def test_behind_one_refused_in_doubt_sequences_do_not_move_up() -> None:
     assert take_new(accumulator, "following").base_sequence == sent + 1
 
 
+def test_an_acknowledgement_may_take_away_the_last_that_could_tell() -> None:
+    """PR-5: what it says is stored is not sent again, and what was behind that goes on anyway."""
+    accumulator = known()
+    older, younger, doubtful = (take_new(accumulator, text) for text in "abc")
+    for batch in (older, younger, doubtful):
+        accumulator.fail_attempt(batch, ConnectionLost("gone"), 0)
+    for _ in range(3):
+        take(accumulator)
+    append(accumulator, "following")
+    accumulator.fail_attempt(doubtful, InvalidRecord("no"), 0)
+    accumulator.fail_attempt(older, OutOfOrderSequenceNumber(), 0)
+    accumulator.acknowledge(younger, 2, -1)
+    assert older.error is None and older.done
+    assert accumulator.needs_producer_id
+    accumulator.identify(9, 1)
+    assert values(take(accumulator)) == ["following"]
+
+
 def test_a_transaction_does_not_wait_for_what_is_behind() -> None:
     """PR-7: with one of its batches given up it can only be aborted."""
     accumulator, _, _ = two_in_doubt(transactional_id="t")

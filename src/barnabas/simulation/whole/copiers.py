@@ -110,7 +110,10 @@ class Copier(Actor):
             return can_go_on and await self._rewind(stretch, consumer)
         if not await commit(around, producer, transaction, random):
             return False
-        return transaction.is_committed or await self._rewind(stretch, consumer)
+        if not transaction.is_committed:
+            return await self._rewind(stretch, consumer)
+        around.history.groups_with_offsets.add(COPIERS)
+        return True
 
     async def _write(
         self, producer: Producer, transaction: Transaction, number: int, source: ConsumerRecord

@@ -138,6 +138,9 @@ class Owned(NamedTuple):
     generation: int
     member: str
     name: TopicPartition
+    has_offsets: bool
+    """Whether the group has committed any. Until then it may be forgotten while it is empty, and
+    count its generations from 1 again."""
 
 
 class End(NamedTuple):
@@ -169,6 +172,7 @@ class History:
         self.stretches: list[Stretch] = []
         self.commits: list[Commit] = []
         self.owned: list[Owned] = []
+        self.groups_with_offsets: set[str] = set()
         self.ends: list[End] = []
         self.doubtful: dict[str, str] = {}
         """Writers that have begun anew in doubt of what brokers have of them, and why."""
@@ -263,6 +267,7 @@ class History:
 
     def commits_offset(self, commit: Commit) -> None:
         self.commits.append(commit)
+        self.groups_with_offsets.add(commit.group)
         self.tell(
             "{} has committed {} at {} in generation {} of {}",
             commit.member,

@@ -68,8 +68,10 @@ class Listener(RebalanceListener):
         self.stretch = history.stretch(
             stretch.reader, stretch.group, is_committed=stretch.is_committed
         )
+        has_offsets = stretch.group in history.groups_with_offsets
         for name in partitions:
-            history.owns(Owned(stretch.group, who.generation, stretch.reader, name))
+            owned = Owned(stretch.group, who.generation, stretch.reader, name, has_offsets)
+            history.owns(owned)
 
 
 class Member(Actor):

@@ -281,7 +281,10 @@ def judge_group(tally: Tally, evidence: Evidence, group: str, topics: Iterable[s
     owners: dict[tuple[int, TopicPartition], str] = {}
     for owned in history.owned:
         if owned.group == group and owned.generation >= 0:
-            owner = owners.setdefault((owned.generation, owned.name), owned.member)
+            place = owned.generation, owned.name
+            if not owned.has_offsets:
+                owners[place] = owned.member
+            owner = owners.setdefault(place, owned.member)
             tally.judge("one owner", owner == owned.member, "{} is {}'s, too", owned, owner)
 
 

@@ -23,7 +23,7 @@ from barnabas.errors import (
 )
 from barnabas.simulation.whole.actor import Actor, has_started
 from barnabas.simulation.whole.history import History, Writing
-from barnabas.simulation.whole.surroundings import ACKS, Surroundings
+from barnabas.simulation.whole.surroundings import ACKS, SHIFTING, Surroundings
 
 _REFUSALS = (
     InvalidProducerEpoch,
@@ -140,6 +140,8 @@ class Writer(Actor):
         options, random, history = self._around.options, self._random, self._around.history
         name = random.choice(self._around.partitions(self._topic))
         writing = Writing(self._who, 0, number, name, ACKS[self._topic])
+        if self._topic == SHIFTING:
+            writing.key = writing.id  # no two are alike: compaction, if it is asked for, takes none
         size_bytes = random.randint(20, options.size_bytes)
         if self._is_large and random.random() < _LARGE_CHANCE:
             size_bytes = options.large_bytes

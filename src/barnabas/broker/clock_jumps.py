@@ -53,6 +53,11 @@ class ClockJumps:
         """Whether ages may be told by the wall clock, as it was at the last look."""
         return self._jumped_at_ms is None
 
+    def latest_ms(self, now_ms: int, wall_ms: int) -> int:
+        """Wall time at a look; while it cannot be trusted, what it would be without the jump if
+        that is later. An age that is counted from here is never too great, whichever is right."""
+        return wall_ms if self.are_over else max(wall_ms, now_ms + self._trusted_ahead_ms)
+
     def look(self, now_ms: int, wall_ms: int) -> Finding | None:
         """Compare the clocks, which were read together; what there is to report, if anything."""
         ahead_ms = wall_ms - now_ms

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.cluster.image import NO_LEADER
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
-from barnabas.coordinator.decision import Now
 from barnabas.errors import (
     InvalidProducerEpoch,
     KafkaError,
@@ -263,7 +262,7 @@ class _Sending:
                     markers.producer_id,
                     markers.producer_epoch,
                     done,
-                    Now(self._node.clock.monotonic_ms(), self._node.clock.wall_ms()),
+                    shard.now(),
                 )
             )
 

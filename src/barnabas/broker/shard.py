@@ -114,23 +114,24 @@ class Shard(Generic[M]):
         if self.is_dropped:
             self._refuse_all(NotCoordinator("the partition of this coordinator has moved"))
         else:
-            now = self._now()
+            now = self.now()
             self._carry_out(decide(self.machine, ticket, now), now)
         return asked.at_once() or asked
 
     def carry_out(self, decision: Decision) -> None:
         """Do what the machine wants without having been asked by a client."""
         if not self.is_dropped:
-            self._carry_out(decision, self._now())
+            self._carry_out(decision, self.now())
             self._around.replicas.write_soon()
 
     def begin(self) -> None:
         """Everything has been replayed: from now on the machine's deadlines count."""
-        self.carry_out(self.machine.loaded(self._now()))
+        self.carry_out(self.machine.loaded(self.now()))
 
-    def _now(self) -> Now:
+    def now(self) -> Now:
+        """For the machine: what it writes is compared with later times, to expire by its age."""
         clock = self._around.clock
-        return Now(clock.monotonic_ms(), clock.wall_ms())
+        return Now(clock.monotonic_ms(), clock.latest_wall_ms())
 
     def drop(self) -> None:
         """Somebody else coordinates from now on, or nobody can."""
@@ -235,7 +236,7 @@ class Shard(Generic[M]):
 
     def _expire(self) -> None:
         self._timer = None
-        now, trusted_ms = self._now(), self._around.clock.trusted_wall_ms()
+        now, trusted_ms = self.now(), self._around.clock.trusted_wall_ms()
         for decision in self.machine.expire(now, may_forget=trusted_ms is not None):
             self.carry_out(decision)
         self._set_timer(now.monotonic_ms)

@@ -34,6 +34,11 @@ class WatchedClock:
         wall_ms = self._look()
         return wall_ms if self._jumps.are_over else None
 
+    def latest_wall_ms(self) -> int:
+        """Wall time to be written where an age will be counted from it: see `ClockJumps`."""
+        wall_ms = self._look()
+        return self._jumps.latest_ms(self.monotonic_ms(), wall_ms)
+
     def start(self) -> None:
         """Look at it regularly, from now on until `stop`."""
         self._look()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,9 @@ class Machine:
         self.now_ms += after_ms
         self.ahead_ms += by_ms
         return self.jumps.look(self.now_ms, self.now_ms + self.ahead_ms)
+
+    def latest_ms(self) -> int:
+        return self.jumps.latest_ms(self.now_ms, self.now_ms + self.ahead_ms)
 
     def lasts(self, for_ms: int) -> list[Finding]:
         """Look each second as long as nobody sets it."""
@@ -61,6 +65,24 @@ def test_a_jump_back_makes_it_as_if_nothing_had_happened() -> None:
     assert machine.look(by_ms=-30 * DAY_MS) == Finding(Turn.CORRECTED, -30 * DAY_MS)
     assert machine.jumps.are_over
     assert machine.lasts(600_000) == []
+
+
+@pytest.mark.parametrize("by_ms", [30 * DAY_MS, -30 * DAY_MS])
+@pytest.mark.parametrize("is_corrected", [False, True])
+def test_what_is_written_in_doubt_is_never_too_old(by_ms: int, is_corrected: bool) -> None:
+    """GC-3: neither if the clock is set right again nor if the new time was right."""
+    machine = Machine()
+    assert machine.latest_ms() == machine.now_ms + machine.ahead_ms
+    machine.look(by_ms=by_ms)
+    written_ms = machine.latest_ms()
+    if is_corrected:
+        machine.look(by_ms=-by_ms)
+    else:
+        machine.lasts(LASTING_MS)
+    assert machine.jumps.are_over
+    assert machine.latest_ms() == machine.now_ms + machine.ahead_ms
+    age_ms = machine.latest_ms() - written_ms
+    assert age_ms <= LASTING_MS + 2_000
 
 
 def test_each_further_jump_has_to_last_by_itself() -> None:

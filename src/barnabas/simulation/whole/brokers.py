@@ -141,12 +141,16 @@ class SimBroker:
         life.start(self._end_when_it_fails(life, server))
 
     async def stop(self) -> None:
-        """A clean stop, which gives away first what this broker leads."""
+        """A clean stop, which gives away first what this broker leads. Whatever it raises is the
+        end of the process, too."""
         life, server = self._running()
         self._is_started = False
         life.budget_us = 0
-        await life.call(server.stop())
-        life.kill()
+        try:
+            await life.call(server.stop())
+        finally:
+            if not life.is_over:
+                life.kill()
 
     def kill(self) -> None:
         """`kill -9`: what it has written stays, its kernel closes its connections."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 from barnabas.clock import Clock
+from barnabas.records.batch import iterate_batches
 from barnabas.simulation.whole import costs
 from barnabas.simulation.whole.disk import SimDisk, Spend, os_error
 from barnabas.simulation.whole.inodes import DirectoryInode, FileInode, Inode
@@ -112,9 +113,16 @@ class SimFiles:
         if not found:
             return None
         inode = random.choice(found)
-        place, mask = random.randrange(len(inode.data)), 1 << random.randrange(8)
-        inode.flip(place, mask)
-        return lambda: inode.unflip(place)
+        batches = list(iterate_batches(inode.data))
+        if not batches:
+            return None
+        begin, header = random.choice(batches)
+        # Of the base offset and the leader epoch, in front, there is no checksum: as with Kafka,
+        # whoever is told another one has to believe it.
+        place = random.choice((random.randrange(8, 12), random.randrange(16, header.size_bytes)))
+        mask = 1 << random.randrange(8)
+        inode.flip(begin + place, mask)
+        return lambda: inode.unflip(begin + place)
 
     def _recovered(self, path: Path) -> list[FileInode]:
         """The `.log` files in the partitions' directories below a log directory, of topics of

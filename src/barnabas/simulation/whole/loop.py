@@ -79,6 +79,16 @@ class _Lane:
         self.waiting: deque[tuple[asyncio.Future[Any], Callable[[], object]]] = deque()
 
 
+class _Future(asyncio.Future[Any]):
+    """Knows in which life it was made: what a dead process did not ask is no finding."""
+
+    __slots__ = ("life",)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, life: Life | None) -> None:
+        super().__init__(loop=loop)
+        self.life = life
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """One run. `wires` is set by the network that is made for it."""
 
@@ -312,6 +322,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 heapq.heapify(self._timers)
                 self._cancelled = 0
 
+    def create_future(self) -> asyncio.Future[Any]:
+        return _Future(self, CURRENT.get())
+
     def create_task(  # type: ignore[override]
         self,
         coro: Coroutine[Any, Any, T],
@@ -328,9 +341,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self._is_put_away or _is_of_death(context.get("exception")):
             return
         life = CURRENT.get()
-        handle = context.get("handle")
+        handle, future = context.get("handle"), context.get("future")
         if handle is not None:
             life = handle._context.get(CURRENT)
+        elif isinstance(future, _Future):
+            life = future.life
+            if life is not None and life.is_over:
+                return  # it died before it could ask
         name = self._own.name if life is None else life.name
         what = context.get("future") or context.get("task") or handle
         message = f"{context.get('message')}: {what!r}"

@@ -64,6 +64,7 @@ class Trouble:
         self._supervised: dict[int, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._down_until_us: dict[int, int] = {}
+        self._flips: list[Callable[[], None]] = []
         self.done: Counter[str] = Counter()
 
     def begin(self) -> None:
@@ -77,6 +78,8 @@ class Trouble:
             broker.files.spare()
             broker.files.limit(None)
             broker.files.slow(0)
+        for undo in self._flips:
+            undo()  # the rules look at the bytes
 
     async def heal(self, limit_ms: int) -> None:
         """Return when every broker serves; what still goes on ends by itself. May time out."""
@@ -180,6 +183,8 @@ class Trouble:
             await broker.stop()
         except LifeOver:
             self._history.tell("broker {} was killed while it stopped", broker.broker_id)
+        except OSError as error:  # its disk is broken, or it has no descriptor left
+            self._history.tell("broker {} has not stopped cleanly: {}", broker.broker_id, error)
         self._supervise(broker.broker_id)
 
     def _supervise(self, broker_id: int) -> None:
@@ -267,6 +272,8 @@ class Trouble:
                 undo = partial(setattr, broker.life, "turn_us", 0)
         else:
             undo = broker.files.flip(DATA, Random(f"flip {self._plan.seed} {fault.at_ms}"))
+            if undo is not None:
+                self._flips.append(undo)
         if undo is not None:
             self._tell(fault, broker.host)
             self._later(fault.for_ms, undo)

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.errors import ConfigError
 from barnabas.pipeline.schema import struct
-from barnabas.pipeline.tables import SCHEMAS, Tables
+from barnabas.pipeline.tables import SCHEMAS, Tables, Writing
 from barnabas.pipeline.traffic import PAGES
 
 if TYPE_CHECKING:
@@ -85,6 +85,40 @@ def test_a_batch_that_was_cut_off_is_written_again(spark: SparkSession, tmp_path
     manifest = tables.manifest()
     assert manifest is not None and (manifest.batch, manifest.newest_s) == (0, 7)
     assert not (tmp_path / "staging").exists()
+
+
+def test_a_replay_that_is_cut_off_at_its_start_is_followed_by_a_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it may have sent to the dead letters is sent once."""
+    tables = Tables(tmp_path)
+    cut_off = tables.begin(0)
+    assert cut_off is not None
+    (tmp_path / "staging" / "dead_letters").mkdir()
+
+    def dies(self: Path, *args: object, **options: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(Path, "mkdir", dies)
+        tables.begin(0)
+    again = tables.begin(0)
+    assert again is not None and again.is_replay
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_versions_are_counted_beyond_their_padding(tmp_path: Path) -> None:
+    """58 days of a batch each five seconds: the million and first is the newest of them all."""
+    tables = Tables(tmp_path)
+    Writing(tmp_path, 999_997).commit("query", None, None)
+    for batch in range(999_998, 1_000_003):
+        writing = tables.begin(batch)
+        assert writing is not None
+        writing.commit("query", None, None)
+        manifest = tables.manifest()
+        assert manifest is not None and manifest.batch == batch
+    kept = sorted(int(path.name) for path in (tmp_path / "versions").iterdir())
+    assert kept == [1_000_000, 1_000_001, 1_000_002]
 
 
 def test_tables_of_another_query_are_refused(tmp_path: Path) -> None:

@@ -128,8 +128,9 @@ class Writing:
         self._staging = directory / "staging"
         self.is_replay = self._staging.exists()
         """Whether an earlier attempt at a batch was cut off: it may have had effects outside."""
-        shutil.rmtree(self._staging, ignore_errors=True)
-        self._staging.mkdir(parents=True)
+        self._staging.mkdir(parents=True, exist_ok=True)
+        for path in self._staging.iterdir():  # the directory stays: it says that this is a replay
+            shutil.rmtree(path)
 
     def append(self, name: str, rows: DataFrame) -> None:
         """Add rows to `events` or `dead_letters`; without effect if that was done before."""
@@ -183,7 +184,8 @@ class Writing:
             if not link.is_symlink():
                 _point(link, Path("current", name))
         shutil.rmtree(self._staging)
-        for old in sorted(versions.iterdir())[:-_KEPT_VERSIONS]:
+        # By their numbers: as text, version 1000000 would be the oldest one.
+        for old in sorted(versions.iterdir(), key=lambda path: int(path.name))[:-_KEPT_VERSIONS]:
             shutil.rmtree(old)
 
 

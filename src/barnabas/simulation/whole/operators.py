@@ -85,7 +85,7 @@ class Operators:
         offsets = [
             each.offset
             for each in history.writings.values()
-            if each.outcome == OK and each.name == (SHIFTING, 0)
+            if each.outcome == OK and each.name == (SHIFTING, 0) and each.offset >= 0
         ]
         if offsets:
             offset = offsets[fault.at_ms % len(offsets)]

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from barnabas.client.errors import LogTruncated, NoOffsetForPartition
 from barnabas.client.sync import SyncConsumer
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, UnknownTopicOrPartition
 from barnabas.records.columns import Columns, iterate_columns
 from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import connect, consumers_of_process
@@ -76,13 +76,14 @@ def read_range(
 ) -> Iterator[Columns]:
     """All records of a range, in order. Offsets without a record inside the log are no loss.
 
-    Raises `DataLoss` for records that are gone, `ReadTimedOut`, `CorruptData`, and
-    `UnknownTopicOrPartition` for a topic that was deleted since the range was planned.
+    Raises `DataLoss` for records that are gone, with their topic or without, `ReadTimedOut`,
+    `CorruptData`.
     """
     partition, position, end = wanted
     # Asked first: a fetch that finds no leader known waits out a back-off, which a task of one
     # small topic among many would do each time.
-    consumer.partitions_for(partition.topic)
+    if _is_deleted(consumer, options, wanted):
+        return
     consumer.assign([partition])
     consumer.seek(partition, position)
     try:
@@ -94,6 +95,8 @@ def read_range(
                 consumer.seek(partition, position)
                 continue
             if answer is None:
+                if _is_deleted(consumer, options, wanted._replace(start=position)):
+                    return
                 raise ReadTimedOut(
                     f"no records of {partition} from offset {position} to {end} within"
                     f" {options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
@@ -107,6 +110,22 @@ def read_range(
             position = answer.next_offset
     finally:
         consumer.assign([])
+
+
+def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
+    """Whether the partition has gone since the range was planned; if so, `DataLoss` unless the user
+    prefers to go on."""
+    partition, position, end = wanted
+    try:
+        if partition.partition in consumer.partitions_for(partition.topic):
+            return False
+    except UnknownTopicOrPartition:
+        pass
+    report_loss(
+        f"offsets {position} to {end} of {partition} were to be read, but it was deleted",
+        fail_on_data_loss=options.fail_on_data_loss,
+    )
+    return True
 
 
 def _after_loss(

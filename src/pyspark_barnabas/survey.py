@@ -72,11 +72,14 @@ def resolve(
 
 
 def _partitions(consumer: SyncConsumer, subscription: Subscription) -> list[TopicPartition]:
-    existing = consumer.list_topics()
     if subscription.pattern:
+        existing = consumer.list_topics()
         pattern = re.compile(subscription.pattern)
         matching = [topic for topic in existing if pattern.fullmatch(topic)]
         return _all_of(existing, [topic for topic in matching if topic not in _INTERNAL_TOPICS])
+    # Of these alone: a cluster's topics may be many thousands, and a query asks at each trigger.
+    named = subscription.topics or {each.topic for each in subscription.partitions}
+    existing = consumer.list_topics(named)
     if subscription.topics:
         return _all_of(existing, subscription.topics)
     return [each for each in subscription.partitions if each[1] in existing.get(each[0], ())]

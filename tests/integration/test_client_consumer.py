@@ -281,6 +281,7 @@ def test_what_is_not_there_is_named(broker: Broker) -> None:
         fill(broker, "one-only", 0)
         assert consumer.partitions_for("one-only") == [0]
         assert consumer.list_topics()["one-only"] == [0]
+        assert consumer.list_topics(["one-only", "no-such-topic"]) == {"one-only": [0]}
         with pytest.raises(UnknownPartition, match="partitions 0 to 0, not 5"):
             consumer.end_offsets([TopicPartition("one-only", 5)])
 

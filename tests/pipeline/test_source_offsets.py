@@ -16,11 +16,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 import barnabas
 from barnabas.broker.embedded import Broker
+from barnabas.client import Consumer
 from barnabas.errors import ConfigError
 from barnabas.records.batch import iterate_batches
 from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import consumers_of_process
 from pyspark_barnabas.loss import DataLoss
+from pyspark_barnabas.offsets import StreamOffset
 from pyspark_barnabas.options import source_options
 from pyspark_barnabas.schema import read_schema
 from pyspark_barnabas.stream import TopicStreamReader
@@ -236,6 +238,42 @@ def test_a_deleted_topic_is_a_loss(broker: Broker, caplog: pytest.LogCaptureFixt
         after = next_batch(lenient, end)
     assert "deleted-0" in caplog.text
     assert after == {"kept": {"0": 0}}
+
+
+def test_a_topic_deleted_between_plan_and_read_is_a_loss(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the batch that was planned, and of each of its replays: with failOnDataLoss=false it ends
+    without those rows."""
+    create(broker, "gone")
+    send(broker, "gone", numbered(0, 5))
+    end = next_batch(reader_of(broker, subscribe="gone"), {})
+    delete(broker, "gone")
+    with pytest.raises(DataLoss, match=r"offsets 0 to 5 of gone-0 .* deleted.*failOnDataLoss"):
+        values(reader_of(broker, subscribe="gone"), {}, end)
+    lenient = reader_of(broker, subscribe="gone", failOnDataLoss="false")
+    with caplog.at_level(logging.WARNING):
+        assert values(lenient, {}, end) == []
+    assert "gone-0" in caplog.text
+
+
+def test_only_the_subscribed_topics_are_asked_for(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster may have many thousands, and a query asks at each trigger."""
+    asked: list[object] = []
+    original = Consumer.list_topics
+
+    async def list_topics(self: Consumer, topics: object = None) -> dict[str, list[int]]:
+        asked.append(topics)
+        return await original(self, topics)  # type: ignore[arg-type]
+
+    create(broker, "asked-for", 2)
+    monkeypatch.setattr(Consumer, "list_topics", list_topics)
+    for options in ({"subscribe": "asked-for"}, {"assign": '{"asked-for": [0, 1]}'}):
+        end = next_batch(reader_of(broker, **options), {})
+        assert StreamOffset.from_json(end).positions.keys() == {("asked-for", 0), ("asked-for", 1)}
+    assert [list(topics or ()) for topics in asked] == [["asked-for"], ["asked-for"]]  # type: ignore[call-overload]
 
 
 def test_a_topic_made_again_is_a_loss(broker: Broker) -> None:

@@ -34,7 +34,11 @@ from barnabas.client.offsets import (
 )
 from barnabas.errors import InvalidGroupId
 from barnabas.protocol.api import METADATA
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -422,11 +426,16 @@ class Consumer:
         self._cluster.metadata.forget(arguments.topic_name(topic))
         return list((await self._cluster.metadata.topic(topic, self._api_timeout_ms)).partitions)
 
-    async def list_topics(self) -> dict[str, list[int]]:
-        """Every topic, internal ones too, with the numbers of its partitions."""
+    async def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
+        """Topics with the numbers of their partitions: those of `topics` that there are; without
+        it every topic, internal ones too."""
+        asked = None
+        if topics is not None:
+            names = dict.fromkeys(arguments.topic_names(topics))
+            asked = [MetadataRequestTopic(name=name) for name in names]
 
         async def attempt() -> dict[str, list[int]]:
-            request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+            request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
             response = await self._cluster.call_any(METADATA, request, MetadataResponse)
             return {
                 topic.name or "": sorted(each.partition_index for each in topic.partitions)

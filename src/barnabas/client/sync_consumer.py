@@ -202,5 +202,5 @@ class SyncConsumer(BlockingClient[Consumer]):
         return self._thread.run(self._client.partitions_for(topic))
 
     @_alone
-    def list_topics(self) -> dict[str, list[int]]:
-        return self._thread.run(self._client.list_topics())
+    def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
+        return self._thread.run(self._client.list_topics(topics))

@@ -152,7 +152,18 @@ def test_a_dead_letter_tells_why_and_whence_sp_2(spark: SparkSession) -> None:
         "source.offset": b"7",
     }
     sources = behaviour.dead_letter_sources(sent).collect()
-    assert sorted((row["partition"], row["offset"]) for row in sources) == [(0, 8), (2, 7)]
+    assert sorted(tuple(row) for row in sources) == [("web-access", 0, 8), ("web-access", 2, 7)]
+
+
+def test_where_a_dead_letter_came_from_last_counts(spark: SparkSession) -> None:
+    """Several jobs may share a dead-letter topic, and one may read another's."""
+    rows = [record(b"\xff no line", 7, position=300, partition=2)]
+    sent = behaviour.dead_letter_records(behaviour.dead_letters(classified(spark, rows)))
+    later = sent.selectExpr(
+        "'unreadable' reason", "key", "value", "headers", "'dead' topic", "3 partition", "9 offset"
+    )
+    (row,) = behaviour.dead_letter_sources(behaviour.dead_letter_records(later)).collect()
+    assert tuple(row) == ("dead", 3, 9)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from pyspark.sql import functions as F
 
 import barnabas
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
@@ -121,6 +122,10 @@ def test_a_second_run_adds_nothing_twice_sp_4(
     letters = Tables(site.job.tables).read(spark, "dead_letters")
     site.job.send_dead_letters(letters, is_replay=True)
     assert site.dead_letters() == found.bad
+    # Another job's, of the same partition and offset, is another one.
+    others = letters.limit(1).withColumn("topic", F.lit("of another job"))
+    site.job.send_dead_letters(others, is_replay=True)
+    assert len(site.dead_letters()) == len(found.bad) + 1
     figures = read_figures(site.job.tables)
     assert figures.accounts == (2 * found.lines, len(found.hits), len(found.bad), found.lines)
     assert figures.accounts.balance

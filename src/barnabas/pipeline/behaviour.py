@@ -166,10 +166,17 @@ def dead_letter_records(letters: DataFrame) -> DataFrame:
 
 
 def dead_letter_sources(records: DataFrame) -> DataFrame:
-    """Where the records of the dead-letter topic came from: `partition`, `offset`."""
+    """Where the records of the dead-letter topic came from: `topic`, `partition`, `offset`.
+
+    Of those that were dead letters before, the last time: what is added stands behind the rest.
+    """
+    last = {
+        name: _last_text_header(name) for name in (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET)
+    }
     return records.select(
-        _text_header(SOURCE_PARTITION).try_cast("int").alias("partition"),
-        _text_header(SOURCE_OFFSET).try_cast("bigint").alias("offset"),
+        last[SOURCE_TOPIC].alias("topic"),
+        last[SOURCE_PARTITION].try_cast("int").alias("partition"),
+        last[SOURCE_OFFSET].try_cast("bigint").alias("offset"),
     )
 
 
@@ -189,6 +196,11 @@ def _marked(lines: DataFrame, files: DataFrame) -> DataFrame:
 def _header(name: str) -> Column:
     """The value of the first header of that name, null without one."""
     return F.get(F.filter("headers", lambda h: h["key"] == name), F.lit(0))["value"]
+
+
+def _last_text_header(name: str) -> Column:
+    named = F.filter("headers", lambda header: header["key"] == name)
+    return F.try_element_at(named, F.lit(-1))["value"].cast("string")
 
 
 def _text_header(name: str) -> Column:

@@ -90,7 +90,7 @@ class Job(NamedTuple):
                 .load()
             )
             sources = behaviour.dead_letter_sources(there)
-            letters = letters.join(sources, ["partition", "offset"], "left_anti")
+            letters = letters.join(sources, ["topic", "partition", "offset"], "left_anti")
         (
             behaviour.dead_letter_records(letters)
             .write.format("barnabas")

@@ -18,6 +18,9 @@ _MURMUR2 = partial(
     "client/murmur2.py",
     tests=("unit/client/test_murmur2.py", "unit/client/test_partitioner.py"),
 )
+_QUEUE_TESTS = ("unit/client/test_accumulator.py", "property/test_accumulator.py")
+_ACCUMULATOR = partial(Mutation, "client/accumulator.py", tests=_QUEUE_TESTS)
+_QUEUE = partial(Mutation, "client/partition_queue.py", tests=_QUEUE_TESTS)
 _TROUBLE = partial(Mutation, "client/trouble.py", tests=("unit/client/test_trouble.py",))
 
 MUTATIONS = (
@@ -42,5 +45,16 @@ MUTATIONS = (
         "return assign_sticky(topics, members)",
     ),
     _MURMUR2("(murmur2(key) & 0x7FFFFFFF)", "murmur2(key)"),
+    _ACCUMULATOR(
+        "        stored = queue.take_stored()\n        self._resolve(queue)\n",
+        "        stored = queue.take_stored()\n",
+    ),
+    _ACCUMULATOR("batch.in_doubt |= not isinstance(error, SEQUENCE_ERRORS)", "pass"),
+    _ACCUMULATOR("if batch.base_sequence >= 0 and batch.in_doubt:", "if False:"),
+    _ACCUMULATOR("return 1 if is_first else self._most_in_flight", "return self._most_in_flight"),
+    _QUEUE("        if self.settling:\n            return True\n", ""),
+    _QUEUE("if self.unresolved >= 0 and following.base_sequence < 0:", "if False:"),
+    _QUEUE("if batch.is_out_of_order and batch.number < self.last_acknowledged", "if True"),
+    _QUEUE("return bool(self.in_flight) and following.is_out_of_order", "return False"),
     _TROUBLE("self._began_ms.pop(who, None)", "pass"),
 )

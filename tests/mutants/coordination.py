@@ -37,7 +37,6 @@ MUTATIONS = (
     _JOINING(
         "    refuse_sync(turn, member, FencedInstanceId)\n",
         "",
-        why_it_survives="a test is missing",
     ),
     _MEMBERSHIP("    group.unsynced.discard(member.member_id)\n", ""),
     _MEMBERSHIP(

@@ -13,7 +13,7 @@ class Mutation(NamedTuple):
     replacement: str
     tests: tuple[str, ...]  # below tests, the nearest ones
     why_it_survives: str = ""
-    """Of one that is known to: either it changes nothing, or a test is missing."""
+    """Of one that is known to, since it changes nothing that anybody could notice."""
 
     @property
     def name(self) -> str:

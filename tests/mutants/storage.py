@@ -80,13 +80,11 @@ MUTATIONS = (
     _TRANSACTIONS(
         "stable = next(iter(self._open.values()), marker_offset + 1)",
         "stable = marker_offset + 1",
-        why_it_survives="a test is missing",
     ),
     _TRANSACTIONS("if entry.first_offset < end:", "if entry.last_offset < end:"),
     _TRANSACTIONS(
         "if entry.last_stable_offset >= end:",
         "if entry.last_offset >= end:",
-        why_it_survives="a test is missing",
     ),
     _DURABILITY("        if not self._was_cut(unsynced):\n", "        if True:\n"),
     _DURABILITY("        self.recovery_point = min(self.recovery_point, offset)\n", ""),

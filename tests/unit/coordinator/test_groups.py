@@ -16,7 +16,13 @@ from barnabas.coordinator.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from barnabas.errors import GroupIdNotFound, GroupSubscribedToTopic, InvalidGroupId, NonEmptyGroup
+from barnabas.errors import (
+    FencedInstanceId,
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    InvalidGroupId,
+    NonEmptyGroup,
+)
 from barnabas.protocol.consumer_protocol import (
     ConsumerProtocolSubscription,
     encode_consumer_protocol,
@@ -292,32 +298,48 @@ def test_a_large_group_settles_at_once(size: int) -> None:
     assert time.thread_time() - begun < 2.0
 
 
+def join_as(machine: Groups, instance_id: str, ticket: int, now_ms: int = 0) -> Decision:
+    """JoinGroup of a static member that has no member id."""
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=10_000,
+        group_instance_id=instance_id,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range")],
+    )
+    return machine.join(ticket, request, Caller("c", "/h", str(ticket), 9), Now(now_ms, now_ms))
+
+
+def test_a_static_member_that_is_replaced_while_its_sync_group_waits_is_fenced() -> None:
+    """GC-2: an answer that has it join again would let it and its successor fence each other."""
+    log = Log()
+    machine = log.machine
+    join_as(machine, "a", 1)
+    join_as(machine, "b", 2)
+    (joined,) = machine.expire(Now(0, 0))
+    ids = {ticket: answer.member_id for ticket, answer in joined.replies}
+    waits = 2 if ids[1] == machine.groups["g"].leader_id else 1
+    sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=ids[waits])
+    assert machine.sync(3, sync, Now(0, 0)).replies == ()
+    replaced = dict(join_as(machine, "ab"[waits - 1], 4).replies)
+    assert replaced[3].error_code == FencedInstanceId.code  # type: ignore[attr-defined]
+
+
 def test_a_static_member_that_is_replaced_before_its_sync_group_holds_up_nobody() -> None:
     """GC-3: its old id is waited for no longer when the time for SyncGroup is over, and the group
     still hears of later deadlines."""
     log = Log()
     machine = log.machine
-
-    def join(ticket: int, instance_id: str, now_ms: int) -> Decision:
-        request = JoinGroupRequest(
-            group_id="g",
-            session_timeout_ms=30_000,
-            rebalance_timeout_ms=10_000,
-            group_instance_id=instance_id,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range")],
-        )
-        return machine.join(ticket, request, Caller("c", "/h", str(ticket), 9), Now(now_ms, now_ms))
-
-    join(1, "a", 0)
-    join(2, "b", 0)
+    join_as(machine, "a", 1)
+    join_as(machine, "b", 2)
     (joined,) = machine.expire(Now(0, 0))
     ids = {ticket: answer.member_id for ticket, answer in joined.replies}
     leader = machine.groups["g"].leader_id
     late = 2 if ids[1] == leader else 1
     sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=leader)
     log.carry_out(machine.sync(3, sync, Now(0, 0)))
-    replaced = join(4, "ab"[late - 1], 5_000)
+    replaced = join_as(machine, "ab"[late - 1], 4, 5_000)
     log.carry_out(replaced)
     (answer,) = (answer for ticket, answer in replaced.replies if ticket == 4)
     assert answer.error_code == 0 and answer.member_id != ids[late]

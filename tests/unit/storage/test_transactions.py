@@ -155,6 +155,19 @@ def test_co_6_a_marker_counts_when_it_is_below_the_high_watermark(tmp_path: Path
     assert [log.last_stable_offset(hw) for hw in (1, 2, 3, 4)] == [0, 0, 1, 4]
 
 
+def test_an_aborted_transaction_around_another_is_found(tmp_path: Path) -> None:
+    """CO-6: the one that begins first ends last, behind what is read: the search may not stop at
+    the entry of the other."""
+    log = open_at(tmp_path)
+    producers = Producers(log)
+    assert (producers.send(1), producers.send(2)) == (0, 1)
+    producers.end(2, ABORT)  # 2
+    producers.send(1)
+    producers.end(1, ABORT)  # 4
+    for end in (2, 3, 4, 5):
+        assert log.aborted_transactions(0, end) == [(2, 1), (1, 0)]
+
+
 def test_a_marker_that_ends_nothing_leaves_no_entry(tmp_path: Path) -> None:
     log = open_at(tmp_path)
     producers = Producers(log)

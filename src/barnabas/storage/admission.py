@@ -196,7 +196,9 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
         raise RecordListTooLarge(
             f"the batch has {size} bytes, a segment of this topic {limits.segment_bytes}"
         )
-    if unseen_at_ms is not None:
+    if crc32c(records[CHECKED_FROM:]) != crc:
+        raise CorruptMessage("the record batch fails its checksum")
+    if unseen_at_ms is not None:  # now that the checksum has read the batch to its end
         span_ms = max_timestamp - base_timestamp
         if attributes & CODEC_MASK:
             is_as_said = is_plausible(records, unseen_at_ms)
@@ -207,8 +209,6 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
             is_as_said = are_ends_plausible(records, count, span_ms, is_any_time)
         if not is_as_said:
             raise Doubt
-    if crc32c(records[CHECKED_FROM:]) != crc:
-        raise CorruptMessage("the record batch fails its checksum")
     return header
 
 

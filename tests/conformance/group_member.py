@@ -83,9 +83,11 @@ def kafka_python(servers: str, group: str, topic: str, instance_id: str | None) 
         partition_assignment_strategy=[RangePartitionAssignor],
     )
     while not stopping.is_asked:
-        for records in consumer.poll(timeout_ms=100).values():
+        found = consumer.poll(timeout_ms=100)
+        for records in found.values():
             for one in records:
                 tell(one.partition, one.offset, one.value)
+        if found:  # of all partitions, so not before all of them were told
             try:
                 consumer.commit()
             except KafkaError as error:
@@ -119,9 +121,11 @@ async def _aiokafka(servers: str, group: str, topic: str, instance_id: str | Non
     await consumer.start()
     try:
         while not stopping.is_asked:
-            for records in (await consumer.getmany(timeout_ms=100)).values():
+            found = await consumer.getmany(timeout_ms=100)
+            for records in found.values():
                 for one in records:
                     tell(one.partition, one.offset, one.value)
+            if found:
                 try:
                     await consumer.commit()
                 except KafkaError as error:

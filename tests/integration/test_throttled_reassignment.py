@@ -18,6 +18,9 @@ from tests.waiting import wait_until
 CONFIG = {
     "replica.fetch.max.bytes": "100000",
     "replica.fetch.wait.max.ms": "100",
+    # One in sync that asks in the old leader epoch, while its leader is in the new one, waits so
+    # long; a second would look as if the move held it up.
+    "replica.fetch.backoff.ms": "100",
     "offsets.topic.num.partitions": "1",
 }
 RATE = 400_000

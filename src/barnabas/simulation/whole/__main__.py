@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shrink=shrink,
         forget_story=lambda outcome: outcome._replace(story=""),
         summary=summary,
-        never_met=unjudged,
+        never_met=never_met,
     )
     return run_seeds(simulator, arguments)
 
@@ -53,6 +53,16 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         f"{median(each.steps for each in outcomes):,.0f} steps"
     )
     return "\n".join(lines)
+
+
+def never_met(outcomes: Sequence[Outcome]) -> list[str]:
+    """`unjudged`, with the first plan run once more without its faults: where they come often no
+    leader stays, and only where one does has acks=1 a promise."""
+    if len(outcomes) < _SEEDS_FOR_EVERY_RULE:
+        return []
+    calm = run(outcomes[0].plan._replace(faults=()))
+    assert not calm.broken, calm.story
+    return unjudged([*outcomes, calm])
 
 
 def unjudged(outcomes: Sequence[Outcome]) -> list[str]:

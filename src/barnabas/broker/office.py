@@ -262,7 +262,7 @@ class Office:
                 # up the broker may be gone, or back with its disk.
                 self.agenda.lose(broker_id, lost, broker.epoch)
         elif isinstance(request, StopReplica) and request.delete:
-            self._deletions.answered(broker_id, codes)
+            self._deletions.answered(broker_id, request, codes)
             if self._deletions.without_replicas():
                 self.agenda.wake()
 

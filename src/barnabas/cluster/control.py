@@ -20,6 +20,7 @@ WHILE_DELETING: Final = -2
 """A leader epoch in StopReplica that no newer one outdoes: the whole topic goes."""
 
 _NOT_SAID: Mapping[TopicPartition, int] = MappingProxyType({})
+_NO_TOPIC_IDS: Mapping[TopicPartition, bytes] = MappingProxyType({})
 
 
 class PartitionState(NamedTuple):
@@ -59,6 +60,9 @@ class StopReplica(NamedTuple):
 
     `leader_epochs`: in which each was decided. Who hosts a partition in a newer one keeps it: this
     has been under way for longer than what came after it. What is not in it is NO_EPOCH.
+
+    `topic_ids`: of the topics as they were when it was decided; when the answer comes, a name may
+    be another topic's. They do not travel: the request has no field for them.
     """
 
     controller_id: int
@@ -66,6 +70,7 @@ class StopReplica(NamedTuple):
     partitions: tuple[TopicPartition, ...]
     delete: bool
     leader_epochs: Mapping[TopicPartition, int] = _NOT_SAID
+    topic_ids: Mapping[TopicPartition, bytes] = _NO_TOPIC_IDS
 
     def leader_epoch(self, name: TopicPartition) -> int:
         return self.leader_epochs.get(name, NO_EPOCH)

@@ -297,8 +297,13 @@ class Draft:
     def _stops(self) -> Iterator[Send]:
         for (broker_id, delete), names in self._stopped.items():
             epochs = {name: self._epoch_of(name) for name in names}
-            stop = StopReplica(self.image.controller_id, self.epoch, tuple(names), delete, epochs)
-            yield Send(broker_id, stop)
+            topic_ids = {name: self.image.topics[name.topic].topic_id for name in names}
+            yield Send(
+                broker_id,
+                StopReplica(
+                    self.image.controller_id, self.epoch, tuple(names), delete, epochs, topic_ids
+                ),
+            )
 
     def _epoch_of(self, name: TopicPartition) -> int:
         """The leader epoch in which a replica is stopped; a deletion does not let it grow."""

@@ -265,7 +265,7 @@ class ControllerPump:
             if lost and broker is not None:
                 self.lose(broker_id, lost, broker.epoch)
         elif isinstance(request, StopReplica) and request.delete:
-            self._deletions.answered(broker_id, codes)
+            self._deletions.answered(broker_id, request, codes)
             self._woken()
 
     def lose(self, broker_id: int, names: Sequence[TopicPartition], broker_epoch: int = -1) -> None:

@@ -85,6 +85,14 @@ def test_who_stops_more_thoroughly_or_later_is_obeyed() -> None:
     assert said(unsaid, stop(T0, 4)) == said(stop(T0, 4), unsaid) == [stop(T0, -1)]
 
 
+def test_of_two_topics_of_one_name_the_later_one_is_meant() -> None:
+    first, second = (
+        stop(T0, WHILE_DELETING)._replace(topic_ids={T0: bytes([each]) * 16}) for each in (1, 2)
+    )
+    assert said(first, host(state(T0)), second) == [second]
+    assert said(first, host(state(T0))) == [first, host(state(T0))]
+
+
 def test_one_update_of_metadata_for_all() -> None:
     (whole,) = said(
         update(topic("t"), topic("u"), brokers=[1, 2, 3]),

@@ -31,13 +31,12 @@ class WatchedClock:
 
     def trusted_wall_ms(self) -> int | None:
         """Wall time for whoever removes by age; None: by no time for now, the clock has jumped."""
-        wall_ms = self._look()
+        _, wall_ms = self._look()
         return wall_ms if self._jumps.are_over else None
 
     def latest_wall_ms(self) -> int:
         """Wall time to be written where an age will be counted from it: see `ClockJumps`."""
-        wall_ms = self._look()
-        return self._jumps.latest_ms(self.monotonic_ms(), wall_ms)
+        return self._jumps.latest_ms(*self._look())
 
     def start(self) -> None:
         """Look at it regularly, from now on until `stop`."""
@@ -49,12 +48,13 @@ class WatchedClock:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> int:
-        wall_ms = self.wall_ms()
-        finding = self._jumps.look(self.monotonic_ms(), wall_ms)
+    def _look(self) -> tuple[int, int]:
+        """The monotonic and the wall time that were looked at."""
+        now_ms, wall_ms = self.monotonic_ms(), self.wall_ms()
+        finding = self._jumps.look(now_ms, wall_ms)
         if finding is not None:
             _report(finding)
-        return wall_ms
+        return now_ms, wall_ms
 
 
 def _report(finding: Finding) -> None:

@@ -51,6 +51,7 @@ FILES = """
 
 _AS_IT_CAME = ("key", "value", "headers")
 _RECORD = (*_AS_IT_CAME, "topic", "partition", "offset")
+_FIRST, _LAST = 1, -1  # of the headers of a name, as Spark counts elements
 
 _ASSET = (
     r"(?i)\.(?:css|js|mjs|map|json|xml|rss|atom|txt|ico|png|jpe?g|gif|svg|webp|avif|bmp|woff2?|ttf"
@@ -170,13 +171,10 @@ def dead_letter_sources(records: DataFrame) -> DataFrame:
 
     Of those that were dead letters before, the last time: what is added stands behind the rest.
     """
-    last = {
-        name: _last_text_header(name) for name in (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET)
-    }
     return records.select(
-        last[SOURCE_TOPIC].alias("topic"),
-        last[SOURCE_PARTITION].try_cast("int").alias("partition"),
-        last[SOURCE_OFFSET].try_cast("bigint").alias("offset"),
+        _text_header(SOURCE_TOPIC, _LAST).alias("topic"),
+        _text_header(SOURCE_PARTITION, _LAST).try_cast("int").alias("partition"),
+        _text_header(SOURCE_OFFSET, _LAST).try_cast("bigint").alias("offset"),
     )
 
 
@@ -193,15 +191,11 @@ def _marked(lines: DataFrame, files: DataFrame) -> DataFrame:
     )
 
 
-def _header(name: str) -> Column:
-    """The value of the first header of that name, null without one."""
-    return F.get(F.filter("headers", lambda h: h["key"] == name), F.lit(0))["value"]
-
-
-def _last_text_header(name: str) -> Column:
+def _header(name: str, which: int = _FIRST) -> Column:
+    """The value of one of the headers of that name, null without one."""
     named = F.filter("headers", lambda header: header["key"] == name)
-    return F.try_element_at(named, F.lit(-1))["value"].cast("string")
+    return F.try_element_at(named, F.lit(which))["value"]
 
 
-def _text_header(name: str) -> Column:
-    return _header(name).cast("string")
+def _text_header(name: str, which: int = _FIRST) -> Column:
+    return _header(name, which).cast("string")

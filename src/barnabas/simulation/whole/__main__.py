@@ -56,8 +56,11 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def never_met(outcomes: Sequence[Outcome]) -> list[str]:
-    """`unjudged`, with the first plan run once more without its faults: where they come often no
-    leader stays, and only where one does has acks=1 a promise."""
+    """`unjudged`, where there were seeds enough for each rule.
+
+    The first plan is run once more without its faults: where they come often no leader stays, and
+    only where one does has acks=1 a promise.
+    """
     if len(outcomes) < _SEEDS_FOR_EVERY_RULE:
         return []
     calm = run(outcomes[0].plan._replace(faults=()))
@@ -66,9 +69,7 @@ def never_met(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def unjudged(outcomes: Sequence[Outcome]) -> list[str]:
-    """Rules and events that were never met, where there were seeds enough for each."""
-    if len(outcomes) < _SEEDS_FOR_EVERY_RULE:
-        return []
+    """Rules and events that were never met."""
     rules = [rule for rule in RULES if not any(each.judged[rule] for each in outcomes)]
     return rules + [kind for kind in EVENTS if not any(each.events[kind] for each in outcomes)]
 

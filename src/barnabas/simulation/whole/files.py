@@ -117,8 +117,8 @@ class SimFiles:
         if not batches:
             return None
         begin, header = random.choice(batches)
-        # Of the base offset and the leader epoch, in front, there is no checksum: as with Kafka,
-        # whoever is told another one has to believe it.
+        # No checksum covers the base offset and the leader epoch, in front: as with Kafka, other
+        # values there are taken for what was written.
         place = random.choice((random.randrange(8, 12), random.randrange(16, header.size_bytes)))
         mask = 1 << random.randrange(8)
         inode.flip(begin + place, mask)

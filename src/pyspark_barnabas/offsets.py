@@ -3,14 +3,17 @@
 Pure: what is known of the log comes in as numbers, so a replay of a micro-batch plans the same
 ranges without asking anybody.
 
-An offset is what Spark's Kafka connector writes into the checkpoint, plus one key of ours:
+An offset is what Spark's Kafka connector writes into the checkpoint, plus two keys of ours:
 
-    {"@start": {"web": {"1": 40}}, "web": {"0": 120, "1": 55}}
+    {"@ids": {"web": "FSAQdDVOSNC33pgt9SlwTQ"}, "@start": {"web": {"1": 40}},
+     "web": {"0": 120, "1": 55}}
 
-The numbers are where the next batch goes on. `@start` says where this batch *begins* on
-partitions that the offset before it does not cover, or must not be believed about: all of them in
-the first batch, later a partition that was added, or one whose records were lost and whose user
-said to go on. Topic names cannot hold an `@`.
+The numbers are where the next batch goes on. `@ids` says which topics they are about: one that was
+deleted and created again under its name has another id, and the numbers mean nothing there
+(decision 19). `@start` says where this batch *begins* on partitions that the offset before it does
+not cover, or must not be believed about: all of them in the first batch, later a partition that
+was added, or one whose records were lost and whose user said to go on. Topic names cannot hold an
+`@`.
 
 That is how the first offset is pinned. Spark calls `initialOffset()` more than once and stores
 its answer nowhere; a "latest" would differ between the calls and between runs: records of the gap
@@ -22,6 +25,7 @@ writes to its offset log before anything runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from barnabas.errors import CorruptData
@@ -30,6 +34,8 @@ from barnabas.types import TopicPartition
 Offsets = Mapping[TopicPartition, int]
 
 _START = "@start"
+_IDS = "@ids"
+_NO_IDS: Mapping[str, str] = MappingProxyType({})
 
 
 class StreamOffset(NamedTuple):
@@ -37,6 +43,7 @@ class StreamOffset(NamedTuple):
 
     positions: Offsets
     starts: Offsets
+    ids: Mapping[str, str] = _NO_IDS  # of topics, as Kafka writes them; without those not known
 
     def to_json(self) -> dict[str, Any]:
         """The dictionary that Spark stores; keys sorted, for Spark compares offsets as text.
@@ -47,14 +54,17 @@ class StreamOffset(NamedTuple):
         encoded = _nested(self.positions)
         if self.starts or not encoded:
             encoded = {_START: _nested(self.starts), **encoded}
+        if self.ids:
+            encoded = {_IDS: dict(sorted(self.ids.items())), **encoded}
         return encoded
 
     @classmethod
     def from_json(cls, encoded: Mapping[str, Any]) -> StreamOffset:
         """Raises `CorruptData` if this is no offset of ours."""
         try:
-            topics = {name: numbers for name, numbers in encoded.items() if name != _START}
-            return cls(_flat(topics), _flat(encoded.get(_START, {})))
+            topics = {name: each for name, each in encoded.items() if name not in (_START, _IDS)}
+            ids = {name: str(each) for name, each in encoded.get(_IDS, {}).items()}
+            return cls(_flat(topics), _flat(encoded.get(_START, {})), ids)
         except (AttributeError, TypeError, ValueError):
             raise CorruptData(f"not an offset of format barnabas: {encoded}") from None
 
@@ -65,6 +75,7 @@ class OffsetRange(NamedTuple):
     topic_partition: TopicPartition
     start: int
     end: int
+    topic_id: str | None = None  # of the topic that it was planned for; None: not known
 
     @property
     def size(self) -> int:
@@ -78,11 +89,14 @@ def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
         begin = end.starts.get(partition, start.positions.get(partition))
         if begin is None:
             raise CorruptData(
-                f"the checkpoint does not say where {partition} begins; it was not written by"
-                " format barnabas, or an entry of its offset log is missing"
+                f"the checkpoint does not say where {partition} begins: an entry of its offset log"
+                " is missing, or the Kafka connector planned the batch, whose first one and whose"
+                " new partitions begin where only it knows. Let it finish the batch before"
+                " format barnabas goes on from its checkpoint"
             )
         if begin < end.positions[partition]:
-            ranges.append(OffsetRange(partition, begin, end.positions[partition]))
+            topic_id = end.ids.get(partition.topic)
+            ranges.append(OffsetRange(partition, begin, end.positions[partition], topic_id))
     return ranges
 
 

@@ -42,6 +42,7 @@ class SourceOptions(NamedTuple):
     poll_timeout_ms: int
     fail_on_data_loss: bool
     include_headers: bool
+    topic_ids: bool
 
 
 class SinkOptions(NamedTuple):
@@ -64,6 +65,7 @@ _SOURCE_NAMES = (
     "failOnDataLoss",
     "includeHeaders",
     "kafkaConsumer.pollTimeoutMs",
+    "topicIds",  # ours: false keeps them out of the checkpoint, for the connector to go on from it
     # Taken, so that jobs written for the connector run as they are, and without effect: this
     # source joins no consumer group, and its client has retries of its own.
     "groupIdPrefix",
@@ -110,6 +112,7 @@ def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -
         poll_timeout_ms=options.positive("kafkaConsumer.pollTimeoutMs") or _POLL_TIMEOUT_MS,
         fail_on_data_loss=options.parsed("failOnDataLoss", boolean, True),
         include_headers=options.parsed("includeHeaders", boolean, False),
+        topic_ids=options.parsed("topicIds", boolean, True),
     )
 
 

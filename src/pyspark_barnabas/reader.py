@@ -25,7 +25,7 @@ from pyspark_barnabas.loss import report_loss
 from pyspark_barnabas.offsets import OffsetRange, StreamOffset, ranges_between, split
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.schema import arrow_schema, check_read_schema
-from pyspark_barnabas.survey import require_all, resolve, survey
+from pyspark_barnabas.survey import ids_of, require_all, resolve, survey
 
 _ROWS = 16_384
 
@@ -44,12 +44,12 @@ class TopicReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         options = self._options
         with connect(options.client) as consumer:
-            found = survey(consumer, options.subscription)
+            found = survey(consumer, options)
             require_all(found, options.subscription)
             lenient = {"fail_on_data_loss": options.fail_on_data_loss}
             starts = resolve(consumer, options.starting, found, **lenient)
             ends = resolve(consumer, options.ending, found, **lenient)
-        return tasks(options, StreamOffset({}, {}), StreamOffset(ends, starts))
+        return tasks(options, StreamOffset({}, {}), StreamOffset(ends, starts, found.topic_ids))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(self._options, partition)
@@ -79,7 +79,7 @@ def read_range(
     Raises `DataLoss` for records that are gone, with their topic or without, `ReadTimedOut`,
     `CorruptData`.
     """
-    partition, position, end = wanted
+    partition, position, end, _ = wanted
     # Asked first: a fetch that finds no leader known waits out a back-off, which a task of one
     # small topic among many would do each time.
     if _is_deleted(consumer, options, wanted):
@@ -113,12 +113,14 @@ def read_range(
 
 
 def _is_deleted(consumer: SyncConsumer, options: SourceOptions, wanted: OffsetRange) -> bool:
-    """Whether the partition has gone since the range was planned; if so, `DataLoss` unless the user
-    prefers to go on."""
-    partition, position, end = wanted
+    """Whether the partition has gone since the range was planned, though another topic may have
+    its name by now; if so, `DataLoss` unless the user prefers to go on."""
+    partition, position, end, topic_id = wanted
     try:
         if partition.partition in consumer.partitions_for(partition.topic):
-            return False
+            found = None if topic_id is None else ids_of(consumer, [partition.topic])
+            if found is None or found.get(partition.topic) == topic_id:
+                return False
     except UnknownTopicOrPartition:
         pass
     report_loss(
@@ -135,7 +137,7 @@ def _after_loss(
     lost: NoOffsetForPartition,
 ) -> int:
     """Where to go on when a broker says that the range's start is outside of the log."""
-    partition, position, end = wanted
+    partition, position, end, _ = wanted
     if isinstance(lost, LogTruncated):
         # Rows of what was lost are out already; from here on there are those in its place.
         report_loss(str(lost), fail_on_data_loss=options.fail_on_data_loss)

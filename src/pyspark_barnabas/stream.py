@@ -78,10 +78,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             backlog = {}
         granted = self._granted(backlog, limit)
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
-        if start and not starts and positions == before.positions:
+        if start and not starts and positions == before.positions and not _anew(before, found):
             return start
         self._last_batch_at_ms = self._clock.monotonic_ms()
-        return StreamOffset(positions, starts).to_json()
+        return StreamOffset(positions, starts, found.topic_ids).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return None if self._latest is None else StreamOffset(self._latest, {}).to_json()
@@ -103,7 +103,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ---- what to do ----
 
     def _survey(self) -> Survey:
-        return survey(self._connected(), self._options.subscription)
+        return survey(self._connected(), self._options)
 
     def _connected(self) -> SyncConsumer:
         if self._consumer is None:
@@ -131,7 +131,13 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if gone:
             listed = ", ".join(map(str, sorted(gone)))
             self._report(f"{listed}: deleted, or no longer subscribed, with records still to read")
-        return {each: self._begin(each, before.positions, found) for each in sorted(found.ends)}
+        anew = _anew(before, found)
+        if anew:
+            self._report(
+                f"{', '.join(sorted(anew))}: deleted and created again, with records still to read"
+            )
+        known = {each: at for each, at in before.positions.items() if each.topic not in anew}
+        return {each: self._begin(each, known, found) for each in sorted(found.ends)}
 
     def _begin(self, partition: TopicPartition, positions: Offsets, found: Survey) -> int:
         log_start, log_end = found.beginnings[partition], found.ends[partition]
@@ -170,3 +176,13 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadAllAvailable) or most is None:
             return backlog
         return shares(backlog, most)
+
+
+def _anew(before: StreamOffset, found: Survey) -> set[str]:
+    """The topics that are others than they were, by their ids. What has none, or had none, is not
+    told apart."""
+    return {
+        topic
+        for topic, topic_id in found.topic_ids.items()
+        if before.ids.get(topic, topic_id) != topic_id
+    }

@@ -7,6 +7,7 @@ is decided in `stream.py` and `reader.py`.
 from __future__ import annotations
 
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from barnabas.types import TopicPartition
 from pyspark_barnabas.bounds import EARLIEST, LATEST, Bound
 from pyspark_barnabas.loss import report_loss
 from pyspark_barnabas.offsets import Offsets
+from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.subscription import Subscription
 
 # Kafka's own; its consumers leave them out of a pattern as well.
@@ -29,11 +31,25 @@ class Survey(NamedTuple):
     ends: Offsets
     """One past the last record that a reader may see: the high watermark, or under
     read_committed the last stable offset."""
+    topic_ids: Mapping[str, str]
+    """By topic, as Kafka writes them; without those that have none."""
 
 
-def survey(consumer: SyncConsumer, subscription: Subscription) -> Survey:
-    partitions = sorted(_partitions(consumer, subscription))
-    return Survey(consumer.beginning_offsets(partitions), consumer.end_offsets(partitions))
+def survey(consumer: SyncConsumer, options: SourceOptions) -> Survey:
+    partitions = sorted(_partitions(consumer, options.subscription))
+    # Before the offsets: if a topic is made again in between, the old id is what the next survey
+    # finds changed. The other way round the new id would stand for the old topic's offsets.
+    topics = {each.topic for each in partitions} if options.topic_ids else set()
+    topic_ids = ids_of(consumer, topics)
+    beginnings = consumer.beginning_offsets(partitions)
+    return Survey(beginnings, consumer.end_offsets(partitions), topic_ids)
+
+
+def ids_of(consumer: SyncConsumer, topics: Iterable[str]) -> dict[str, str]:
+    """The ids of those topics that there are and that have one, as Kafka writes them."""
+    topics = sorted(topics)
+    found = consumer.topic_ids(topics) if topics else {}
+    return {topic: urlsafe_b64encode(each).decode().rstrip("=") for topic, each in found.items()}
 
 
 def require_all(found: Survey, subscription: Subscription) -> None:

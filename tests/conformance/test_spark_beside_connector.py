@@ -64,6 +64,10 @@ CONFIG = {
 """Kafka's records are of 2023 and shall not be tidied up; a topic that is to lose some says so."""
 
 
+OURS, THEIRS = 0, 1
+NO_IDS = {"topicIds": "false"}
+
+
 class Reader:
     """A Spark session in a process of its own."""
 
@@ -136,6 +140,12 @@ class Both:
         for number, reader in enumerate(self._readers):
             reader.ask(given, None if directory is None else directory / str(number))
         return [reader.seen() for reader in self._readers]
+
+    def by(self, which: int, checkpoint: Path, **options: object) -> dict[str, Any]:
+        """What one of them answers, which goes on from whatever checkpoint that is."""
+        reader = self._readers[which]
+        reader.ask(self._given(options), checkpoint)
+        return reader.seen()
 
     def interrupted(
         self, directory: Path, event: Callable[[], None], *, ends: bool, **options: object
@@ -444,6 +454,45 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(both: Both, tmp_pa
     send(both, topic, 0, 1)
     places = [(row["partition"], row["offset"]) for row in both.read(tmp_path, subscribe=topic)]
     assert places == [(0, 4), *((2, offset) for offset in range(6))]
+
+
+def test_a_query_moves_to_ours_and_back(both: Both, tmp_path: Path) -> None:
+    """With one checkpoint, each row once; the way back needs topicIds=false for a batch, since the
+    connector refuses an offset with ids in it (decision 19)."""
+    topic, servers = "moving", both.broker.bootstrap_servers
+    confluent_client.create_topic(servers, topic, 2, {})
+    given = {"subscribe": topic, "startingOffsets": "earliest"}
+    read: list[tuple[int, int]] = []
+    for turn, (which, ids) in enumerate([(THEIRS, {}), (OURS, NO_IDS), (THEIRS, {}), (OURS, {})]):
+        for partition in (0, 1):
+            send(both, topic, partition, turn + partition + 1)
+        answer = both.by(which, tmp_path, **given, **ids)
+        rows = [json.loads(row) for row in answer["rows"]]
+        assert len(rows) == 2 * turn + 3
+        read += [(row["partition"], row["offset"]) for row in rows]
+    assert sorted(read) == [(0, at) for at in range(10)] + [(1, at) for at in range(14)]
+    send(both, topic, 0, 1)
+    refused = both.by(THEIRS, tmp_path, **given)
+    assert '"@ids"' in refused["error"]
+    assert len(both.by(OURS, tmp_path, **given, **NO_IDS)["rows"]) == 1
+    send(both, topic, 0, 2)
+    assert len(both.by(THEIRS, tmp_path, **given)["rows"]) == 2
+
+
+def test_a_batch_that_the_connector_planned_is_the_connectors(both: Both, tmp_path: Path) -> None:
+    """Where its first batch begins stands in no offset of it: ours refuses, and says what to do."""
+    topic, servers = "planned", both.broker.bootstrap_servers
+    confluent_client.create_topic(servers, topic, 1, {})
+    send(both, topic, 0, 4)
+    given = {"subscribe": topic, "startingOffsets": "earliest"}
+    assert len(both.by(THEIRS, tmp_path, **given)["rows"]) == 4
+    (tmp_path / "commits" / "0").unlink()
+    (tmp_path / "commits" / ".0.crc").unlink()
+    refused = both.by(OURS, tmp_path, **given)
+    assert "does not say where planned-0 begins" in refused["error"]
+    assert "Let it finish the batch" in refused["error"]
+    assert len(both.by(THEIRS, tmp_path, **given)["rows"]) == 4
+    assert both.by(OURS, tmp_path, **given)["rows"] == []
 
 
 def test_many_small_topics(both: Both, tmp_path: Path) -> None:

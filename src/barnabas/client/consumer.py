@@ -38,6 +38,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
+    MetadataResponseTopic,
 )
 from barnabas.types import TopicPartition
 
@@ -429,19 +430,31 @@ class Consumer:
     async def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
         """Topics with the numbers of their partitions: those of `topics` that there are; without
         it every topic, internal ones too."""
+        return {
+            topic.name or "": sorted(each.partition_index for each in topic.partitions)
+            for topic in await self._topics(topics)
+        }
+
+    async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
+        """The ids (KIP-516), 16 bytes each, of those of `topics` that there are and that have one:
+        a topic that is deleted and created again has another."""
+        return {
+            topic.name or "": bytes(topic.topic_id)
+            for topic in await self._topics(topics)
+            if any(topic.topic_id)
+        }
+
+    async def _topics(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
         asked = None
         if topics is not None:
             names = dict.fromkeys(arguments.topic_names(topics))
             asked = [MetadataRequestTopic(name=name) for name in names]
 
-        async def attempt() -> dict[str, list[int]]:
+        async def attempt() -> list[MetadataResponseTopic]:
             request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
             response = await self._cluster.call_any(METADATA, request, MetadataResponse)
-            return {
-                topic.name or "": sorted(each.partition_index for each in topic.partitions)
-                for topic in sorted(response.topics, key=lambda topic: topic.name or "")
-                if not topic.error_code
-            }
+            described = [topic for topic in response.topics if not topic.error_code]
+            return sorted(described, key=lambda topic: topic.name or "")
 
         return await self._cluster.persist(attempt, self._api_timeout_ms)
 

@@ -204,3 +204,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     @_alone
     def list_topics(self, topics: Iterable[str] | None = None) -> dict[str, list[int]]:
         return self._thread.run(self._client.list_topics(topics))
+
+    @_alone
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
+        return self._thread.run(self._client.topic_ids(topics))

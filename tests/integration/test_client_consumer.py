@@ -280,6 +280,8 @@ def test_what_is_not_there_is_named(broker: Broker) -> None:
         assert "no-such-topic" not in consumer.list_topics()
         fill(broker, "one-only", 0)
         assert consumer.partitions_for("one-only") == [0]
+        ids = consumer.topic_ids(["one-only", "no-such-topic"])
+        assert list(ids) == ["one-only"] and len(ids["one-only"]) == 16 and any(ids["one-only"])
         assert consumer.list_topics()["one-only"] == [0]
         assert consumer.list_topics(["one-only", "no-such-topic"]) == {"one-only": [0]}
         with pytest.raises(UnknownPartition, match="partitions 0 to 0, not 5"):

@@ -122,6 +122,8 @@ CONSUMER_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("end_offsets", {"topic_partitions": [NAME]}),
     ("offsets_for_times", {"timestamps": {NAME: 0}}),
     ("partitions_for", {"topic": TOPIC}),
+    ("list_topics", {"topics": [TOPIC]}),
+    ("topic_ids", {"topics": [TOPIC]}),
     ("commit_sync", {"offsets": {NAME: 0}}),
     ("commit_async", {"offsets": {NAME: 0}, "when_done": lambda offsets, error: None}),
     ("subscribe", {"topics": [TOPIC], "listener": None}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 
 import barnabas
+from barnabas.client.sync import SyncAdmin
 from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.follower import Follower
 from barnabas.pipeline.registry import Registry
-from tests.pipeline.topics import create, records_of
+from tests.pipeline.topics import create, delete, records_of
 
 _TOPICS = itertools.count()
 
@@ -27,10 +29,10 @@ class Site:
         self.log = directory / "access.log"
         self.log.touch()
         self._registry = directory / "registry.json"
-        self._topic = create(broker, f"collected-{next(_TOPICS)}")
+        self.topic = create(broker, f"collected-{next(_TOPICS)}")
 
     def collector(self) -> Collector:
-        return Collector(self.broker.bootstrap_servers, self._topic, Registry(self._registry))
+        return Collector(self.broker.bootstrap_servers, self.topic, Registry(self._registry))
 
     def collect(self) -> Collected:
         """A run without --service."""
@@ -41,7 +43,7 @@ class Site:
         return self.log.with_name(f"access.log.{number}")
 
     def lines(self) -> list[bytes]:
-        return [record.value or b"" for record in records_of(self.broker, self._topic)]
+        return [record.value or b"" for record in records_of(self.broker, self.topic)]
 
     def sent(self) -> int:
         return Registry(self._registry).lines_sent()
@@ -56,6 +58,20 @@ def site(broker: barnabas.Broker, tmp_path: Path) -> Site:
 def follower(site: Site) -> Iterator[Follower]:
     with site.collector() as collector, Follower(collector, site.log) as follower:
         yield follower
+
+
+def grow(site: Site, partitions: int) -> None:
+    with SyncAdmin(site.broker.bootstrap_servers) as admin:
+        admin.create_partitions(site.topic, partitions)
+
+
+def places(site: Site, partitions: int) -> list[tuple[bytes, int]]:
+    """Each record with its partition."""
+    return [
+        (record.value or b"", partition)
+        for partition in range(partitions)
+        for record in records_of(site.broker, site.topic, partition)
+    ]
 
 
 def append(path: Path, text: bytes) -> None:
@@ -231,3 +247,36 @@ def test_a_log_that_is_copied_here_every_night_goes_on(site: Site) -> None:
     copy.rename(site.log)
     site.collect()
     assert site.lines() == [b"1 a", b"2 b"]
+
+
+def test_a_file_keeps_to_the_partitions_that_the_topic_had(site: Site) -> None:
+    """DL-1: else what is sent twice would lie in another partition, where nobody recognises it."""
+    grow(site, 2)
+    lines = [b"10.0.0.%d x" % number for number in range(30)] + [b" without a visitor"] * 2
+    append(site.log, b"".join(line + b"\n" for line in lines))
+    registry = site.log.with_name("registry.json")
+    site.collect()
+    once = places(site, 2)
+    assert {partition for _, partition in once} == {0, 1} and len(once) == len(lines)
+    grow(site, 5)
+    # As a crash leaves it, in which nothing was known to be acknowledged.
+    known = json.loads(registry.read_text())
+    known["files"][0] |= {"position": 0, "line": 1}
+    registry.write_text(json.dumps(known))
+    site.collect()
+    assert sorted(places(site, 5)) == sorted(2 * once)
+    site.log.rename(site.rotated(1))
+    append(site.log, b"".join(line + b"\n" for line in [b"new", *lines]))
+    site.collect()
+    assert {partition for _, partition in places(site, 5)} == set(range(5))
+
+
+def test_a_topic_that_was_made_again_with_fewer_partitions_takes_the_file_on(site: Site) -> None:
+    grow(site, 3)
+    append(site.log, b"".join(b"10.0.0.%d x\n" % number for number in range(20)))
+    site.collect()
+    delete(site.broker, site.topic)
+    create(site.broker, site.topic)
+    append(site.log, b"".join(b"10.0.1.%d x\n" % number for number in range(20)))
+    site.collect()
+    assert len(site.lines()) == 20

@@ -239,6 +239,13 @@ class Producer:
             )
         return checked
 
+    async def partitions_for(self, topic: str) -> list[int]:
+        """The numbers of a topic's partitions, asked anew. Raises as `send`."""
+        self._check_open()
+        metadata = self._cluster.metadata
+        metadata.forget(arguments.topic_name(topic))
+        return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
+
     def knows_topic(self, topic: str) -> bool:
         """Whether a record for the topic need not wait for metadata; in any thread."""
         return topic in self._cluster.metadata.view.topics

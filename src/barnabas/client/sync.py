@@ -89,6 +89,10 @@ class SyncProducer(BlockingClient[Producer]):
                 deliveries += self._thread.run(self._send_all(checked))
         return deliveries
 
+    def partitions_for(self, topic: str) -> list[int]:
+        """The numbers of a topic's partitions, asked anew. Raises as `send`."""
+        return self._thread.run(self._client.partitions_for(topic))
+
     def flush(self) -> None:
         """Return once everything sent so far has its outcome, and callbacks have heard of it.
 

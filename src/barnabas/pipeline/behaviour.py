@@ -8,8 +8,8 @@ What makes a record *sent twice* is the place of its line, never its text: equal
 positions of a file are two hits. A collector sends a file's lines in order, from the beginning or
 from some position that it had reached before, and equal keys share a partition. So within one
 partition the positions of a file only rise, and one that does not exceed the highest seen there
-has been sent before. That highest position per file and partition is all that has to be kept. It
-holds for as long as the topic keeps its number of partitions.
+has been sent before. That highest position per file and partition is all that has to be kept. A
+topic may get more partitions: the collector spreads a file's lines over those of its beginning.
 
 A record without the collector's headers is identified by its own place in the topic.
 """

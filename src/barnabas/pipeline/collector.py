@@ -7,18 +7,22 @@
 Delivers at least once: after a crash, lines are sent again from the last acknowledged position
 on. A file's lines are sent in order by an idempotent producer that never gives a batch up, so
 within a partition positions only rise, except where a file is sent again. That is what lets the
-pipeline recognise what was sent twice.
+pipeline recognise what was sent twice. So a line goes to the same partition each time: by its key,
+as other producers choose, of as many partitions as there were when its file began. Those that a
+topic gets later are used from the next file on.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.client.batch import ProducerRecord
 from barnabas.client.delivery import Delivery
+from barnabas.client.murmur2 import partition_for_key
 from barnabas.client.sync import SyncProducer
 from barnabas.errors import BarnabasError
 from barnabas.pipeline.file_progress import FileProgress
@@ -62,6 +66,7 @@ class Collector:
     ) -> None:
         self._patience_s = patience_s
         self._topic = topic
+        self._partition_counts: dict[str, int] = {}  # by file; checked since this has been running
         self.registry = registry
         self._producer = SyncProducer(
             bootstrap_servers,
@@ -95,7 +100,9 @@ class Collector:
         """Send them one after the other, and remember each once it is acknowledged."""
         total = Collected()
         for progress, lines in portions:
-            deliveries = self._producer.send_many(_records(self._topic, progress, lines))
+            partitions = self._partitions_of(progress.file_id) if lines else 1
+            records = _records(self._topic, partitions, progress, lines)
+            deliveries = self._producer.send_many(records)
             self._await(deliveries)
             self.registry.save(progress)
             sent = Collected(
@@ -105,6 +112,18 @@ class Collector:
             )
             total = total.plus(sent)
         return total
+
+    def _partitions_of(self, file_id: str) -> int:
+        """Over how many partitions the file's lines are spread; remembered before one is sent."""
+        known = self._partition_counts.get(file_id)
+        if known is None:
+            there_are = len(self._producer.partitions_for(self._topic))
+            known = self.registry.partition_count(file_id)
+            if known is None or known > there_are:  # fewer: another topic of that name
+                known = there_are
+                self.registry.keep_partition_count(file_id, known)
+            self._partition_counts[file_id] = known
+        return known
 
     def _await(self, deliveries: list[Delivery]) -> None:
         """Until all are acknowledged; or until, for long, not one more of them is."""
@@ -125,7 +144,9 @@ class Collector:
             delivery.result()
 
 
-def _records(topic: str, progress: FileProgress, lines: list[Line]) -> Iterator[ProducerRecord]:
+def _records(
+    topic: str, partitions: int, progress: FileProgress, lines: list[Line]
+) -> Iterator[ProducerRecord]:
     of_file = (
         (FILE, progress.path.encode("utf-8", "replace")),
         (FILE_ID, progress.file_id.encode()),
@@ -134,4 +155,15 @@ def _records(topic: str, progress: FileProgress, lines: list[Line]) -> Iterator[
         place = ((POSITION, b"%d" % line.position), (LINE, b"%d" % line.number))
         cut = ((CUT, b"%d" % line.size_bytes),) if line.is_cut else ()
         address = line.text.split(b" ", 1)[0][:_KEY_BYTES]
-        yield ProducerRecord(topic, line.text, address or None, headers=(*of_file, *place, *cut))
+        yield ProducerRecord(
+            topic,
+            line.text,
+            address or None,
+            _partition_for(address, partitions),
+            headers=(*of_file, *place, *cut),
+        )
+
+
+@lru_cache(8192)  # visitors come again, and the hash of an address costs microseconds
+def _partition_for(address: bytes, partitions: int) -> int:
+    return partition_for_key(address, partitions)

@@ -3,10 +3,15 @@
     {"files": [{"file_id": "9f2c...", "path": "/var/log/access.log", "first_line": "5be1...",
                 "device": 64769, "inode": 1311, "generation": 0, "position": 81920, "line": 431,
                 "beginning_bytes": 4096, "beginning": "77ad...", "is_complete": false}],
-     "logs": [{"path": "/var/log/access.log", "passed_over": [[4096, "c0de..."]]}]}
+     "logs": [{"path": "/var/log/access.log", "passed_over": [[4096, "c0de..."]]}],
+     "partition_counts": {"9f2c...": 4}}
 
 Files without a fingerprint (`beginning`), and a registry without `logs`, were written by an older
 version: there the first line counts, until the file is seen again.
+
+A file's lines are spread over as many partitions as its topic had when it began, however many there
+are by now (`partition_counts`, by `file_id`): the pipeline recognises what is sent twice within a
+partition only.
 
 Written atomically: before the first line of a file is sent, so that no other file can come to have
 its `file_id`, and after each portion that the broker has acknowledged. So after a crash the last
@@ -16,8 +21,8 @@ portion is sent again, under the same file and positions, by which the pipeline 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from barnabas.errors import ConfigError
 from barnabas.pipeline.file_progress import FileProgress
@@ -32,6 +37,7 @@ class Registry:
         self._path = path
         self._files: dict[str, FileProgress] = {}
         self._logs: dict[str, list[Fingerprint]] = {}
+        self._partition_counts: dict[str, int] = {}
         if path.exists():
             try:
                 self._load(json.loads(path.read_text("utf-8")))
@@ -41,13 +47,14 @@ class Registry:
                     " everything is sent once more and recognised as sent twice"
                 ) from None
 
-    def _load(self, stored: dict[str, list[dict[str, object]]]) -> None:
+    def _load(self, stored: dict[str, Any]) -> None:
         for entry in stored["files"]:
-            file = FileProgress(**entry)  # type: ignore[arg-type]
+            file = FileProgress(**entry)
             self._files[file.file_id] = file
         for log in stored.get("logs", []):
-            passed_over: Sequence[tuple[int, str]] = log["passed_over"]  # type: ignore[assignment]
-            self._logs[str(log["path"])] = [Fingerprint(*each) for each in passed_over]
+            self._logs[str(log["path"])] = [Fingerprint(*each) for each in log["passed_over"]]
+        for file_id, count in stored.get("partition_counts", {}).items():
+            self._partition_counts[file_id] = int(count)
 
     @property
     def files(self) -> list[FileProgress]:
@@ -77,6 +84,14 @@ class Registry:
         self._files[progress.file_id] = progress
         self._store()
 
+    def partition_count(self, file_id: str) -> int | None:
+        """Over how many partitions the file's lines are spread; None: that is open yet."""
+        return self._partition_counts.get(file_id)
+
+    def keep_partition_count(self, file_id: str, count: int) -> None:
+        self._partition_counts[file_id] = count
+        self._store()
+
     def lines_sent(self) -> int:
         """The lines of all files up to where they have been sent."""
         return sum(file.line - 1 for file in self._files.values())
@@ -85,6 +100,7 @@ class Registry:
         content = {
             "files": [file._asdict() for file in self._files.values()],
             "logs": [{"path": path, "passed_over": files} for path, files in self._logs.items()],
+            "partition_counts": self._partition_counts,
         }
         temporary = self._path.with_suffix(".new")
         temporary.write_text(json.dumps(content, indent=1), "utf-8")

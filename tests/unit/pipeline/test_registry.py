@@ -37,11 +37,14 @@ def test_what_was_saved_is_known_after_a_restart(tmp_path: Path) -> None:
     progress = new_file(LOG, b"first\nsecond\n", 0)._replace(position=6, line=2)
     registry.pass_over(LOG, [Fingerprint.of(b"years ago\n")])
     registry.save(progress)
+    registry.keep_partition_count(progress.file_id, 4)
     again = Registry(tmp_path / "registry.json")
     assert again.files == [progress] and again.find(progress.file_id) == progress
     assert again.passed_over(LOG) == [Fingerprint.of(b"years ago\n")]
     assert again.passed_over("/var/log/other.log") is None
     assert again.lines_sent() == 1
+    assert again.partition_count(progress.file_id) == 4
+    assert again.partition_count("another") is None
 
 
 def test_the_registry_of_an_older_version_is_read_on(tmp_path: Path) -> None:

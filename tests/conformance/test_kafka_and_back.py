@@ -96,6 +96,8 @@ class Clients:
         except KafkaException as refused:
             if refused.args[0].code() != KafkaError._UNKNOWN_TOPIC:
                 raise
+            # It has asked one that was not told yet, and would ask again in minutes only.
+            self._producer.list_topics(TX_TOPIC, DEADLINE_S)
             return False
         return True
 

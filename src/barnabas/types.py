@@ -5,8 +5,12 @@ Nothing here knows a wire format or a file layout; offsets count records, positi
 
 from __future__ import annotations
 
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
+
+_TO_URL = str.maketrans("+/", "-_")
+_FROM_URL = str.maketrans("-_", "+/")
 
 
 class TopicPartition(NamedTuple):
@@ -26,6 +30,19 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
     return topics
+
+
+def uuid_text(uuid: bytes) -> str:
+    """Sixteen bytes as Kafka writes an id: base64 for URLs without padding, 22 characters."""
+    return b2a_base64(uuid, newline=False).decode().rstrip("=").translate(_TO_URL)
+
+
+def uuid_from_text(text: str) -> bytes:
+    """The sixteen bytes of such a text; raises ValueError for anything else."""
+    uuid = a2b_base64(text.translate(_FROM_URL) + "==", strict_mode=True)
+    if len(uuid) != 16:
+        raise ValueError(f"{text!r} is no id of 22 characters")
+    return uuid
 
 
 class SharedFile(Protocol):

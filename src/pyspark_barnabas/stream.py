@@ -68,8 +68,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = self._survey() if self._target is None else self._target
         self._latest = found.ends
         before = StreamOffset.from_json(start)
+        recreated = _recreated(before, found)
         if start:
-            begins = self._begins(before, found)
+            begins = self._begins(before, found, recreated)
         else:
             begins = self._first(found)
         starts = {each: at for each, at in begins.items() if before.positions.get(each) != at}
@@ -78,7 +79,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             backlog = {}
         granted = self._granted(backlog, limit)
         positions = {each: at + granted.get(each, 0) for each, at in begins.items()}
-        if start and not starts and positions == before.positions and not _anew(before, found):
+        if start and not starts and positions == before.positions and not recreated:
             return start
         self._last_batch_at_ms = self._clock.monotonic_ms()
         return StreamOffset(positions, starts, found.topic_ids).to_json()
@@ -122,7 +123,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # A timestamp is resolved a moment after an AvailableNow run has pinned its end.
         return {each: min(at, found.ends[each]) for each, at in begins.items()}
 
-    def _begins(self, before: StreamOffset, found: Survey) -> Offsets:
+    def _begins(self, before: StreamOffset, found: Survey, recreated: set[str]) -> Offsets:
         """Where the next batch begins on each partition that there is.
 
         One that `before` does not cover was added since: all its records are new.
@@ -131,12 +132,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if gone:
             listed = ", ".join(map(str, sorted(gone)))
             self._report(f"{listed}: deleted, or no longer subscribed, with records still to read")
-        anew = _anew(before, found)
-        if anew:
-            self._report(
-                f"{', '.join(sorted(anew))}: deleted and created again, with records still to read"
-            )
-        known = {each: at for each, at in before.positions.items() if each.topic not in anew}
+        if recreated:
+            listed = ", ".join(sorted(recreated))
+            self._report(f"{listed}: deleted and created again, with records still to read")
+        known = {each: at for each, at in before.positions.items() if each.topic not in recreated}
         return {each: self._begin(each, known, found) for each in sorted(found.ends)}
 
     def _begin(self, partition: TopicPartition, positions: Offsets, found: Survey) -> int:
@@ -178,9 +177,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return shares(backlog, most)
 
 
-def _anew(before: StreamOffset, found: Survey) -> set[str]:
-    """The topics that are others than they were, by their ids. What has none, or had none, is not
-    told apart."""
+def _recreated(before: StreamOffset, found: Survey) -> set[str]:
+    """The topics that have another id than before. One that has none, or had none, counts as the
+    same."""
     return {
         topic
         for topic, topic_id in found.topic_ids.items()

@@ -7,13 +7,12 @@ is decided in `stream.py` and `reader.py`.
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.client.sync import SyncConsumer
 from barnabas.errors import ConfigError
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_text
 from pyspark_barnabas.bounds import EARLIEST, LATEST, Bound
 from pyspark_barnabas.loss import report_loss
 from pyspark_barnabas.offsets import Offsets
@@ -49,7 +48,7 @@ def ids_of(consumer: SyncConsumer, topics: Iterable[str]) -> dict[str, str]:
     """The ids of those topics that there are and that have one, as Kafka writes them."""
     topics = sorted(topics)
     found = consumer.topic_ids(topics) if topics else {}
-    return {topic: urlsafe_b64encode(each).decode().rstrip("=") for topic, each in found.items()}
+    return {topic: uuid_text(each) for topic, each in found.items()}
 
 
 def require_all(found: Survey, subscription: Subscription) -> None:

@@ -87,7 +87,7 @@ def kafka_python(servers: str, group: str, topic: str, instance_id: str | None) 
         for records in found.values():
             for one in records:
                 tell(one.partition, one.offset, one.value)
-        if found:  # of all partitions, so not before all of them were told
+        if found:  # of all partitions, so not before the records of each are printed
             try:
                 consumer.commit()
             except KafkaError as error:

@@ -96,7 +96,7 @@ class Clients:
         except KafkaException as refused:
             if refused.args[0].code() != KafkaError._UNKNOWN_TOPIC:
                 raise
-            # It has asked one that was not told yet, and would ask again in minutes only.
+            # The broker that it asked has no metadata yet; by itself it asks again after minutes.
             self._producer.list_topics(TX_TOPIC, DEADLINE_S)
             return False
         return True

@@ -19,14 +19,13 @@ from barnabas.client import SyncAdmin
 from barnabas.client.admin import DYNAMIC_TOPIC_CONFIG, TOPIC, ConfigResource, TopicDescription
 from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.clock import SystemClock
-from barnabas.cluster.layout import uuid_from_text
 from barnabas.protocol.api import OFFSET_FOR_LEADER_EPOCH
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_from_text
 from tests.conformance import confluent_client
 from tests.conformance.clients import Sent
 from tests.integration.broker_process import COMMAND

@@ -250,7 +250,7 @@ def test_a_log_that_is_copied_here_every_night_goes_on(site: Site) -> None:
 
 
 def test_a_file_keeps_to_the_partitions_that_the_topic_had(site: Site) -> None:
-    """DL-1: else what is sent twice would lie in another partition, where nobody recognises it."""
+    """DL-1: else a line sent twice would lie in another partition, not recognised there."""
     grow(site, 2)
     lines = [b"10.0.0.%d x" % number for number in range(30)] + [b" without a visitor"] * 2
     append(site.log, b"".join(line + b"\n" for line in lines))

@@ -14,7 +14,6 @@ import pytest
 from barnabas import Broker
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.importing import ImportSummary, import_tree
-from barnabas.cluster.layout import uuid_from_text
 from barnabas.protocol.api import (
     CREATE_PARTITIONS,
     DESCRIBE_CONFIGS,
@@ -47,7 +46,7 @@ from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.files import OsFiles
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_from_text
 from tests.raw_client import RawClient, batch
 
 pytestmark = pytest.mark.foreign

@@ -281,25 +281,23 @@ def test_only_the_subscribed_topics_are_asked_for(
     assert [list(topics or ()) for topics in asked] == [["asked-for"], ["asked-for"]]  # type: ignore[call-overload]
 
 
+def remake(broker: Broker, topic: str, values: list[bytes]) -> None:
+    delete(broker, topic)
+    create(broker, topic)
+    send(broker, topic, values)
+
+
 def test_a_topic_made_again_is_a_loss(broker: Broker) -> None:
     create(broker, "again")
     send(broker, "again", numbered(0, 5))
     end = next_batch(reader_of(broker, subscribe="again"), {})
-    delete(broker, "again")
-    create(broker, "again")
-    send(broker, "again", [b"new"])
+    remake(broker, "again", [b"new"])
     with pytest.raises(DataLoss, match="again: deleted and created again"):
         next_batch(reader_of(broker, subscribe="again"), end)
     with pytest.raises(DataLoss, match="read up to offset 5, but its log now ends at 1"):
         next_batch(reader_of(broker, subscribe="again"), numbers(end))
     lenient = reader_of(broker, subscribe="again", failOnDataLoss="false")
     assert values(lenient, end, next_batch(lenient, end)) == [b"new"]
-
-
-def remake(broker: Broker, topic: str, values: list[bytes]) -> None:
-    delete(broker, topic)
-    create(broker, topic)
-    send(broker, topic, values)
 
 
 def test_a_topic_made_again_that_has_grown_past_the_old_position_is_a_loss(
@@ -324,8 +322,7 @@ def test_a_topic_made_again_that_has_grown_past_the_old_position_is_a_loss(
 def test_a_topic_made_again_that_is_as_long_as_before_is_a_loss(broker: Broker) -> None:
     create(broker, "as-long")
     end = next_batch(reader_of(broker, subscribe="as-long"), {})
-    delete(broker, "as-long")
-    create(broker, "as-long")
+    remake(broker, "as-long", [])
     with pytest.raises(DataLoss, match="as-long: deleted and created again"):
         next_batch(reader_of(broker, subscribe="as-long"), end)
     lenient = reader_of(broker, subscribe="as-long", failOnDataLoss="false")

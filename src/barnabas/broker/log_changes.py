@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.turns import Steps
 from barnabas.cluster.control import LeaderAndIsr, PartitionState
-from barnabas.cluster.layout import uuid_text
 from barnabas.storage.directory import DirectoryError
 from barnabas.storage.new_log import NewLog
 from barnabas.storage.store import LogStore
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_text
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas import Replicas

@@ -29,6 +29,7 @@ from barnabas.cluster.store import (
     Znode,
 )
 from barnabas.errors import ConfigError
+from barnabas.types import uuid_text
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
                 f"the data belongs to cluster {cluster_id}, the metadata to cluster {known}: "
                 "put the two together that belong together, or start with empty log.dirs"
             )
-        found = known or cluster_id or layout.uuid_text(random.uuid())
+        found = known or cluster_id or uuid_text(random.uuid())
         if known is None:
             operations.append(Create(layout.CLUSTER_ID, layout.encode_cluster_id(found)))
         if not operations:

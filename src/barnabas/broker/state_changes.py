@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from barnabas.cluster.image import NO_LEADER, PartitionImage
-from barnabas.cluster.layout import uuid_text
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_text
 
 if TYPE_CHECKING:
     from barnabas.cluster.control import IsrAnswer, IsrProposal

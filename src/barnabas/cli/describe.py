@@ -10,7 +10,6 @@ Pure.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from barnabas.client.admin import DEFAULT_CONFIG, ConfigEntry, TopicDescription
 from barnabas.client.partition_admin import Reassignment
 from barnabas.client.view import PartitionView
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_text
 
 Described = Sequence[tuple[TopicDescription, Sequence[ConfigEntry]]]
 Moving = Mapping[TopicPartition, Reassignment]
@@ -62,11 +61,6 @@ class Filters(NamedTuple):
         ]
 
 
-def topic_id_text(topic_id: bytes) -> str:
-    """Sixteen bytes as Kafka writes them: 22 characters of URL-safe base64."""
-    return urlsafe_b64encode(topic_id).decode().rstrip("=")
-
-
 def own_configs(configs: Iterable[ConfigEntry]) -> dict[str, str]:
     """The configs that do not have Kafka's default: set for the topic or by the broker's file."""
     return {
@@ -87,7 +81,7 @@ def describe_text(described: Described, filters: Filters, moving: Moving = NOTHI
         if not any(filters):
             settings = ",".join(f"{name}={value}" for name, value in own_configs(configs).items())
             lines.append(
-                f"Topic: {topic.name}\tTopicId: {topic_id_text(topic.topic_id)}\t"
+                f"Topic: {topic.name}\tTopicId: {uuid_text(topic.topic_id)}\t"
                 f"PartitionCount: {len(topic.partitions)}\t"
                 f"ReplicationFactor: {replication_factor(topic, moving)}\tConfigs: {settings}"
             )
@@ -114,7 +108,7 @@ def describe_values(
         values.append(
             {
                 "topic": topic.name,
-                "topic_id": topic_id_text(topic.topic_id),
+                "topic_id": uuid_text(topic.topic_id),
                 "internal": topic.is_internal,
                 "replication_factor": replication_factor(topic, moving),
                 "configs": own_configs(configs),

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from barnabas.cli.describe import topic_id_text
 from barnabas.config import parse_properties
 from barnabas.errors import CorruptData
 from barnabas.storage.checkpoint import read_entries, read_offsets
@@ -27,6 +26,7 @@ from barnabas.storage.partition_metadata import FILE_NAME as PARTITION_METADATA
 from barnabas.storage.partition_metadata import read_topic_id
 from barnabas.storage.producers import NO_OFFSET, Producer
 from barnabas.storage.snapshot import decode_snapshot
+from barnabas.types import uuid_text
 
 MAX_BYTES = 256 << 20
 """A snapshot of five million producers; a larger file is not what its name says."""
@@ -95,7 +95,7 @@ def _metadata_lines(path: Path, shown_as: str) -> Iterator[str]:
     _content(path)
     topic_id = read_topic_id(OsFiles(), path.parent)
     assert topic_id is not None, "it was read a moment ago"
-    yield f"topicId: {topic_id_text(topic_id)}"
+    yield f"topicId: {uuid_text(topic_id)}"
 
 
 def _marker_lines(path: Path, shown_as: str) -> Iterator[str]:

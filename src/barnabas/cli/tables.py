@@ -14,10 +14,10 @@ from barnabas.cli.describe import (
     Moving,
     own_configs,
     replication_factor,
-    topic_id_text,
 )
 from barnabas.client.configs import ConfigEntry, ConfigResource
 from barnabas.client.view import PartitionView
+from barnabas.types import uuid_text
 
 
 def show_topics(
@@ -41,7 +41,7 @@ def show_topics(
         replicas = replication_factor(topic, moving)
         heading.append(
             f"  {count} partition{'s' * (count != 1)}, "
-            f"{replicas} replica{'s' * (replicas != 1)}, id {topic_id_text(topic.topic_id)}",
+            f"{replicas} replica{'s' * (replicas != 1)}, id {uuid_text(topic.topic_id)}",
             style="dim",
         )
         console.print(heading)

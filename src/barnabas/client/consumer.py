@@ -423,7 +423,8 @@ class Consumer:
         return {name: None if at.offset < 0 else at for name, at in found.items()}
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions, asked anew. Raises UnknownTopicOrPartition."""
+        """The numbers of a topic's partitions, as a broker has them now. Raises
+        UnknownTopicOrPartition."""
         self._cluster.metadata.forget(arguments.topic_name(topic))
         return list((await self._cluster.metadata.topic(topic, self._api_timeout_ms)).partitions)
 

@@ -240,7 +240,7 @@ class Producer:
         return checked
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions, asked anew. Raises as `send`."""
+        """The numbers of a topic's partitions, as a broker has them now. Raises as `send`."""
         self._check_open()
         metadata = self._cluster.metadata
         metadata.forget(arguments.topic_name(topic))

@@ -90,7 +90,7 @@ class SyncProducer(BlockingClient[Producer]):
         return deliveries
 
     def partitions_for(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions, asked anew. Raises as `send`."""
+        """The numbers of a topic's partitions, as a broker has them now. Raises as `send`."""
         return self._thread.run(self._client.partitions_for(topic))
 
     def flush(self) -> None:

@@ -18,14 +18,13 @@ order and unknown keys. What cannot be read raises CorruptData that names the pa
 from __future__ import annotations
 
 import json
-from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
 from barnabas.errors import CorruptData
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_from_text, uuid_text
 
 GROUP_TOPIC, TRANSACTION_TOPIC = "__consumer_offsets", "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC})
@@ -145,23 +144,6 @@ def topic_config_path(topic: str) -> str:
 
 def delete_topic_path(topic: str) -> str:
     return f"{DELETE_TOPICS}/{topic}"
-
-
-def uuid_text(uuid: bytes) -> str:
-    """Sixteen bytes as Kafka writes an id: base64 for URLs without padding, 22 characters."""
-    return b2a_base64(uuid, newline=False).decode().rstrip("=").translate(_TO_URL)
-
-
-def uuid_from_text(text: str) -> bytes:
-    """The sixteen bytes of such a text; raises ValueError for anything else."""
-    uuid = a2b_base64(text.translate(_FROM_URL) + "==", strict_mode=True)
-    if len(uuid) != 16:
-        raise ValueError(f"{text!r} is no id of 22 characters")
-    return uuid
-
-
-_TO_URL = str.maketrans("+/", "-_")
-_FROM_URL = str.maketrans("-_", "+/")
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:

@@ -89,6 +89,8 @@ class Registry:
         return self._partition_counts.get(file_id)
 
     def keep_partition_count(self, file_id: str, count: int) -> None:
+        """Remember over how many partitions the file's lines are spread; call it before the first
+        one is sent."""
         self._partition_counts[file_id] = count
         self._store()
 

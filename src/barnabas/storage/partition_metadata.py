@@ -8,12 +8,13 @@ A topic that was deleted and made again has the same directories and another id.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from pathlib import Path
 
 from barnabas.errors import CorruptData
 from barnabas.storage.checkpoint import replace_file
 from barnabas.storage.files import Files
+from barnabas.types import uuid_text
 
 FILE_NAME = "partition.metadata"
 
@@ -61,6 +62,5 @@ def settle_topic_id(
 
 
 def write_topic_id(files: Files, directory: Path, topic_id: bytes, *, sync: bool = True) -> None:
-    encoded = urlsafe_b64encode(topic_id).rstrip(b"=").decode()
-    text = f"version: 0\ntopic_id: {encoded}"
+    text = f"version: 0\ntopic_id: {uuid_text(topic_id)}"
     replace_file(files, directory / FILE_NAME, text.encode(), sync=sync)

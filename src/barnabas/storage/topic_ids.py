@@ -10,7 +10,7 @@ Where a power cut has left a partition's file empty, or none, the last line here
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from binascii import Error
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from barnabas.storage.checkpoint import replace_file
 from barnabas.storage.files import Files
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_text
 
 FILE_NAME = ".barnabas_topic_ids"
 
@@ -81,8 +81,5 @@ class TopicIds:
 
 
 def _encoded(entries: Iterable[tuple[TopicPartition, bytes]]) -> bytes:
-    lines = [
-        f"{name.topic} {name.partition} {urlsafe_b64encode(topic_id).rstrip(b'=').decode()}\n"
-        for name, topic_id in entries
-    ]
+    lines = [f"{name.topic} {name.partition} {uuid_text(topic_id)}\n" for name, topic_id in entries]
     return "".join(lines).encode()

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from barnabas.cli.describe import Filters, describe_text, describe_values, topic_id_text
+from barnabas.cli.describe import Filters, describe_text, describe_values
 from barnabas.cli.tables import show_topics
 from barnabas.client.admin import (
     DEFAULT_CONFIG,
@@ -17,7 +17,7 @@ from barnabas.client.admin import (
 )
 from barnabas.client.partition_admin import Reassignment
 from barnabas.client.view import PartitionView
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_text
 
 TOPIC_ID = bytes(range(16))
 
@@ -92,7 +92,7 @@ def test_json_has_the_same_facts() -> None:
     (topic,) = describe_values([(THREE, OWN)], Filters(unavailable=True))
     assert topic == {
         "topic": "three",
-        "topic_id": topic_id_text(TOPIC_ID),
+        "topic_id": uuid_text(TOPIC_ID),
         "internal": False,
         "replication_factor": 3,
         "configs": {"min.insync.replicas": "2", "retention.ms": "1000"},

@@ -12,7 +12,7 @@ from barnabas.cluster import layout
 from barnabas.cluster.image import BrokerImage, Endpoint
 from barnabas.cluster.layout import ProducerIdBlock, StateNode, TopicNode
 from barnabas.errors import CorruptData
-from barnabas.types import TopicPartition
+from barnabas.types import TopicPartition, uuid_from_text, uuid_text
 
 _TREES = (
     "single-running.json",
@@ -138,14 +138,14 @@ def test_base_paths_are_those_of_a_real_broker(shared: Path) -> None:
     ],
 )
 def test_ids_are_22_characters(uuid: bytes, text: str) -> None:
-    assert layout.uuid_text(uuid) == text
-    assert layout.uuid_from_text(text) == uuid
+    assert uuid_text(uuid) == text
+    assert uuid_from_text(text) == uuid
 
 
 @pytest.mark.parametrize("text", ["", "AAECAwQF", "AAECAwQFBgcICQoLDA0ODw==", "!" * 22])
 def test_what_is_no_id(text: str) -> None:
     with pytest.raises(ValueError):
-        layout.uuid_from_text(text)
+        uuid_from_text(text)
 
 
 def test_addresses_of_every_kind() -> None:

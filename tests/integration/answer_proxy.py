@@ -45,6 +45,7 @@ class AnswerProxy:
         self.port = port
         self.rule: Rule = let_pass
         self.request_counts: dict[int, int] = {}  # by API key
+        self.cut_count = 0  # connections that ended with an answer
         self._loop = asyncio.new_event_loop()
         self.may_go = threading.Event()  # what is held
         self._listening = threading.Event()
@@ -105,6 +106,7 @@ class AnswerProxy:
                 frame = await _frame(reader)
                 fate = self.rule(asked.popleft())
                 if fate is Fate.CUT:
+                    self.cut_count += 1
                     break
                 if fate is Fate.DELAY:
                     await asyncio.sleep(DELAY_S)

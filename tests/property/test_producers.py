@@ -14,6 +14,7 @@ from barnabas.errors import (
     KafkaError,
     OutOfOrderSequenceNumber,
     TransactionCoordinatorFenced,
+    UnknownProducerId,
 )
 from barnabas.records.batch import NO_SEQUENCE, BatchHeader
 from barnabas.records.control import ABORT, Marker
@@ -41,6 +42,9 @@ class Model:
         if sent.producer_epoch == known["epoch"]:
             for sequence, count, offset, time in reversed(known["batches"]):
                 if (sequence, count) == (sent.base_sequence, sent.record_count):
+                    is_open = known["began"] is not None and known["began"] <= offset
+                    if sent.is_transactional and not is_open:
+                        raise UnknownProducerId
                     return offset, offset + count - 1, time
             if known["batches"]:
                 sequence, count, _, _ = known["batches"][-1]

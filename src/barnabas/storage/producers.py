@@ -25,6 +25,7 @@ from barnabas.errors import (
     InvalidTxnState,
     OutOfOrderSequenceNumber,
     TransactionCoordinatorFenced,
+    UnknownProducerId,
 )
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, TRANSACTIONAL, BatchHeader
 from barnabas.records.control import Marker
@@ -190,8 +191,9 @@ class Producers:
         """Whether this producer's data batch may be appended.
 
         Returns the batch in the log of which it is a repetition, else None. Raises
-        InvalidProducerEpoch for an older epoch, OutOfOrderSequenceNumber for a gap, and
-        InvalidTxnState for a batch outside of the transaction that the producer has open. A
+        InvalidProducerEpoch for an older epoch, OutOfOrderSequenceNumber for a gap,
+        UnknownProducerId for the repetition of a batch whose transaction has ended (decision 20),
+        and InvalidTxnState for a batch outside of the transaction that the producer has open. A
         producer that is not known may begin anywhere: retention may have removed what it wrote
         (KIP-360).
         """
@@ -206,6 +208,8 @@ class Producers:
                 last = (sequence + header.last_offset_delta) % _SEQUENCES
                 for batch in _batches(state):
                     if batch.last_sequence == last and batch.base_sequence == sequence:
+                        if header.is_transactional and not 0 <= began <= batch.base_offset:
+                            raise _of_an_ended_transaction(header)
                         return batch
         elif header.producer_epoch < epoch:
             raise _fenced(header.producer_id, header.producer_epoch, epoch)
@@ -317,6 +321,13 @@ class Producers:
                         del states[producer_id]
             del ids[-_EXPIRED_AT_ONCE:]  # to give all back at the end would take long
             yield
+
+
+def _of_an_ended_transaction(header: BatchHeader) -> UnknownProducerId:
+    return UnknownProducerId(
+        f"producer {header.producer_id} sent sequence {header.base_sequence} of epoch "
+        f"{header.producer_epoch} again, which belongs to a transaction that has ended"
+    )
 
 
 def _fenced(producer_id: int, producer_epoch: int, current: int) -> InvalidProducerEpoch:

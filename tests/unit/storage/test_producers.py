@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.errors import InvalidProducerEpoch, InvalidTxnState, OutOfOrderSequenceNumber
+from barnabas.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    UnknownProducerId,
+)
 from barnabas.records.batch import TRANSACTIONAL, BatchHeader
 from barnabas.records.control import ABORT, Marker
 from barnabas.storage.producers import Producers
@@ -23,9 +28,9 @@ class Partition:
         self.producers = Producers()
         self.end = 0
 
-    def send(self, sequence: int, count: int = 1, *, epoch: int = 0) -> int:
+    def send(self, sequence: int, count: int = 1, *, epoch: int = 0, attributes: int = 0) -> int:
         """The base offset that is answered."""
-        sent = header(sequence, count, epoch=epoch)
+        sent = header(sequence, count, epoch=epoch, attributes=attributes)
         before = self.producers.check(sent)
         if before is not None:
             return before.base_offset
@@ -102,6 +107,23 @@ def test_a_batch_may_lie_across_the_wrap() -> None:
     partition.send(LAST - 1, 4)  # LAST-1, LAST, 0, 1
     assert partition.send(LAST - 1, 4) == 0
     assert partition.send(2) == 4
+
+
+def test_dl_1_what_repeats_a_batch_of_an_ended_transaction_is_no_success() -> None:
+    """librdkafka numbers the first batch of a transaction like one that it had to send again when
+    it aborted the last one: to answer "duplicate" would lose the new records (decision 20)."""
+    partition = Partition()
+    transactional = {"attributes": TRANSACTIONAL}
+    assert partition.send(0, 3, **transactional) == 0
+    assert partition.send(0, 3, **transactional) == 0, "within its transaction it is a repetition"
+    partition.producers.apply_marker(4000, 0, Marker(3, 99, ABORT, 7))
+    partition.end = 4
+    with pytest.raises(UnknownProducerId, match="sequence 0 of epoch 0 again"):
+        partition.send(0, 3, **transactional)
+    assert partition.send(3, 2, **transactional) == 4
+    with pytest.raises(UnknownProducerId):
+        partition.send(0, 3, **transactional)
+    assert partition.send(3, 2, **transactional) == 4
 
 
 def test_a_marker_keeps_sequences_and_a_bumped_epoch_resets_them() -> None:

@@ -128,7 +128,7 @@ A, B, NEWER_A = Kept(0, 0, b"a", b"1"), Kept(0, 1, b"b", b"2"), Kept(0, 2, b"a",
         ([B, NEWER_A], []),
         ([NEWER_A], [f"b'b': the newest is {B}, and None was read"]),
         ([A, B], [f"b'a': the newest is {NEWER_A}, and {A} was read"]),
-        ([NEWER_A, B], [f"{B} is behind 2"]),
+        ([NEWER_A, B], [f"{B} is behind 3"]),
         ([A, B, NEWER_A], ["nothing was compacted: 3 of 3 are there"]),
         (
             [B, NEWER_A._replace(value=b"9")],
@@ -141,6 +141,14 @@ A, B, NEWER_A = Kept(0, 0, b"a", b"1"), Kept(0, 1, b"b", b"2"), Kept(0, 2, b"a",
 )
 def test_compaction_leaves_the_newest_of_each_key(found: list[Kept], wrong: list[str]) -> None:
     assert wrongly_compacted([A, B, NEWER_A], found) == wrong
+
+
+def test_an_offset_that_librdkafka_does_not_know_is_no_fault() -> None:
+    somewhere = NEWER_A._replace(offset=None)
+    assert wrongly_compacted([A, B, somewhere], [B, NEWER_A]) == []
+    assert wrongly_compacted([A, B, somewhere], [A, B]) == [
+        f"b'a': the newest is {somewhere}, and {A} was read"
+    ]
 
 
 def test_a_rule_without_anything_to_judge_is_no_success() -> None:

@@ -82,6 +82,16 @@ def test_what_is_being_read_is_given_whole_before_a_reset(broker: Broker) -> Non
     assert found == [*range(size), *range(290, 300)]
 
 
+def test_a_first_read_does_not_wait_out_a_backoff(broker: Broker) -> None:
+    """Nothing has failed: the topic's leader is merely not known yet."""
+    (name,) = fill(broker, "read-first", 10)
+    backoff = {"retry_backoff_ms": 600_000, "retry_backoff_max_ms": 600_000}
+    with SyncConsumer(broker.bootstrap_servers, **backoff) as consumer:
+        consumer.assign([name])
+        consumer.seek(name, 0)
+        assert numbers(consumer, 10) == list(range(10))
+
+
 def test_each_partition_comes_in_order_and_once(broker: Broker, consumer: SyncConsumer) -> None:
     """CO-2, CO-7: several partitions, more records than one poll gives."""
     names = fill(broker, "ordered", 1_200, partitions=3)

@@ -77,7 +77,9 @@ class Fetcher:
         self._preferred: dict[TopicPartition, _Preferred] = {}  # where not the leader is to be read
         self._leaders_only_until_ms = 0
         self._followed = 0  # the generation of metadata whose leaders are followed
+        self._leaderless: list[AssignedPartition] = []  # paused until metadata knows more
         self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
+        cluster.metadata.on_update(self._resume_leaderless)
         self._arrived = asyncio.Event()
         cluster.tasks.on_failure(lambda error: self._arrived.set())
 
@@ -113,6 +115,7 @@ class Fetcher:
                 metadata.track([state.topic_partition.topic])
                 metadata.request_refresh()
                 self._pause(state)
+                self._leaderless.append(state)
                 self._warn(state, now_ms)
                 continue
             self._unserved.over(state.topic_partition)
@@ -362,6 +365,14 @@ class Fetcher:
                 reset,
             )
             state.seek_by(reset)
+
+    def _resume_leaderless(self) -> None:
+        """Metadata is new: the backoff of those that waited for a leader has ended."""
+        for state in self._leaderless:
+            state.not_before_ms = 0
+        if self._leaderless:
+            self._leaderless.clear()
+            self._arrived.set()
 
     def _pause(self, state: AssignedPartition) -> None:
         state.not_before_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms

@@ -88,9 +88,11 @@ class Metadata:
     # ---- questions ----
 
     def track(self, topics: Iterable[str]) -> None:
-        """Ask for these topics from the next refresh on."""
+        """Ask for these topics from the next refresh on; for one that is new, without backoff."""
         for topic in topics:
-            self._tracked[topic] = None
+            if topic not in self._tracked:
+                self._tracked[topic] = None
+                self._urgent = True
 
     def request_refresh(self) -> None:
         """Something known proved wrong: ask soon, without waiting for it."""

@@ -9,6 +9,7 @@ which the first attempt created may be reported as TopicAlreadyExists.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -322,12 +323,22 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
 
         Raises the first KafkaError: OffsetOutOfRange, PolicyViolation for a compacted topic.
         """
-        return {
-            name: await self._cluster.persist(
-                partial(self._delete_records, name, offset), self._config.default_api_timeout_ms
-            )
-            for name, offset in offsets.items()
-        }
+        # At once: each waits until the followers know it, which takes a fetch of theirs.
+        begins = await asyncio.gather(
+            *(
+                self._cluster.persist(
+                    partial(self._delete_records, name, offset), self._config.default_api_timeout_ms
+                )
+                for name, offset in offsets.items()
+            ),
+            return_exceptions=True,
+        )
+        found = {}
+        for name, begin in zip(offsets, begins, strict=True):
+            if isinstance(begin, BaseException):
+                raise begin
+            found[name] = begin
+        return found
 
     async def _delete_records(self, name: TopicPartition, offset: int) -> int:
         partition = DeleteRecordsPartition(partition_index=name.partition, offset=offset)

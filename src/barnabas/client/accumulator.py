@@ -73,22 +73,37 @@ class Accumulator:
         `timestamp_ms`: the record's own, or wall time if it has none.
         """
         size_bytes = record.size_bytes
-        queue = self._queues.get(topic_partition)
-        if queue is None:
-            identity = Identity(self.producer_id, self.producer_epoch)
-            queue = self._queues[topic_partition] = PartitionQueue(topic_partition, identity)
+        queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
         batch = queue.open_batch()
         if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
             batch = ProducerBatch(topic_partition, self._batches_made, self._codec, now_ms)
         index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
         self.used_bytes += size_bytes
         if index == 0:  # only now, so that no record that fails leaves a batch without any
-            self._batches_made += 1
-            self._unfinished[batch.number] = batch
-            queue.waiting.append(batch)
-            self._active[topic_partition] = queue
+            self._enqueue(queue, batch)
             self.used_bytes += HEADER_BYTES
         return batch, index
+
+    def append_encoded(
+        self, topic_partition: TopicPartition, encoded: bytes, now_ms: int
+    ) -> ProducerBatch:
+        """Put a batch that is encoded already behind those of its partition."""
+        queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
+        batch = ProducerBatch.of_bytes(topic_partition, self._batches_made, encoded, now_ms)
+        self._enqueue(queue, batch)
+        self.used_bytes += batch.size_bytes
+        return batch
+
+    def _new_queue(self, topic_partition: TopicPartition) -> PartitionQueue:
+        identity = Identity(self.producer_id, self.producer_epoch)
+        queue = self._queues[topic_partition] = PartitionQueue(topic_partition, identity)
+        return queue
+
+    def _enqueue(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        self._batches_made += 1
+        self._unfinished[batch.number] = batch
+        queue.waiting.append(batch)
+        self._active[batch.topic_partition] = queue
 
     # ---- out ----
 
@@ -124,6 +139,7 @@ class Accumulator:
 
     def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
         full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size
+        full = full or first.builder is None  # nothing can join it
         # A full buffer sends what it has: otherwise a long linger would block the caller.
         crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
         if full or first.attempts or self.flushing or crowded:

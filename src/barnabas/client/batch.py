@@ -109,6 +109,17 @@ class ProducerBatch:
         self.done = False
         self._callbacks: list[Callable[[], None]] = []
 
+    @classmethod
+    def of_bytes(
+        cls, topic_partition: TopicPartition, number: int, encoded: bytes, created_ms: int
+    ) -> ProducerBatch:
+        """A batch that is encoded already; no record can join it."""
+        batch = cls(topic_partition, number, 0, created_ms)
+        batch.builder, batch.encoded = None, encoded
+        batch.record_count = read_header(encoded).record_count
+        batch.size_bytes = len(encoded)
+        return batch
+
     def append(
         self,
         timestamp_ms: int,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from barnabas.client import arguments
 from barnabas.client.accumulator import Accumulator
-from barnabas.client.batch import CheckedRecord, ProducerRecord, RecordOptions
+from barnabas.client.batch import CheckedRecord, ProducerBatch, ProducerRecord, RecordOptions
 from barnabas.client.channel import Seams, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig, ProducerOptions, configure
@@ -23,7 +23,8 @@ from barnabas.client.errors import BufferFull, ClientClosed, UnknownPartition, U
 from barnabas.client.partitioner import Partitioner
 from barnabas.client.sender import Sender
 from barnabas.client.view import TopicView
-from barnabas.errors import BarnabasError, ConfigError, MessageTooLarge
+from barnabas.errors import BarnabasError, ConfigError, CorruptData, MessageTooLarge
+from barnabas.records.batch import CODEC_MASK, HEADER_BYTES, read_header, seal, verify_crc
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -209,6 +210,32 @@ class Producer:
         walk = arguments.walked(records, "records")
         return [await self.send_record(record) for record in walk]
 
+    async def send_batch(
+        self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
+    ) -> Delivery:
+        """Queue a whole record batch, as `Consumer.fetch_batches` gives them; the delivery of its
+        first record. It stays as it is, but for its place, its producer and its sequences.
+
+        Raises as `send`, and CorruptData for what is no batch, or fails its checksum.
+        """
+        self._check_open()
+        name = arguments.topic_partition(topic_partition)
+        encoded = _as_new(arguments.data(batch, "batch") or b"")
+        most = self._config.max_request_size
+        if len(encoded) > most:
+            raise MessageTooLarge(
+                f"batch: {len(encoded)} bytes for {name}, more than {most} (max.request.size)"
+            )
+        topic = await self._cluster.metadata.topic(name.topic, self._config.max_block_ms)
+        self._check_partition(topic, name.partition)
+        async with self._line:
+            await self._wait_for_room(len(encoded))
+            now_ms = self._clock.monotonic_ms()
+            made = self._accumulator.append_encoded(name, encoded, now_ms)
+            self._watch(made)
+            self._sender.wake()
+        return Delivery(made, 0, read_header(encoded).base_timestamp)
+
     def accept(self, record: ProducerRecord) -> Delivery | None:
         """Queue a record without waiting; None if its topic is not known yet or there is no room.
 
@@ -273,11 +300,8 @@ class Producer:
             partition = self._partitioner.partition(record.topic, record.key, topic.choice)
             if record.key is None:
                 self._partitioner.appended(record.topic, record.size_bytes)
-        elif partition not in topic.partitions:
-            raise UnknownPartition(
-                f"topic {record.topic!r} has partitions 0 to {len(topic.partitions) - 1}, "
-                f"not {partition}"
-            )
+        else:
+            self._check_partition(topic, partition)
         timestamp_ms = record.timestamp_ms
         if timestamp_ms is None:
             timestamp_ms = self._clock.wall_ms()
@@ -288,12 +312,23 @@ class Producer:
             timestamp_ms,
         )
         if index == 0:
-            batch.when_done(self._room.set)
-            if self._transactions is not None:
-                self._transactions.sending(batch.topic_partition, batch)
+            self._watch(batch)
         if index == 0 or batch.size_bytes >= self._config.batch_size:
             self._sender.wake()
         return Delivery(batch, index, timestamp_ms)
+
+    def _watch(self, batch: ProducerBatch) -> None:
+        """Of a new batch: its end makes room, and a transaction waits for it."""
+        batch.when_done(self._room.set)
+        if self._transactions is not None:
+            self._transactions.sending(batch.topic_partition, batch)
+
+    def _check_partition(self, topic: TopicView, partition: int) -> None:
+        if partition not in topic.partitions:
+            raise UnknownPartition(
+                f"topic {topic.name!r} has partitions 0 to {len(topic.partitions) - 1}, "
+                f"not {partition}"
+            )
 
     # ---- waiting ----
 
@@ -329,3 +364,21 @@ class Producer:
             self._sender.wake()  # a crowded buffer sends what lingers
             await self._room.wait()
             self._check_open()
+
+
+def _as_new(batch: bytes) -> bytes:
+    """A stored batch as one that was never sent: with no place, no producer and no transaction."""
+    header = read_header(batch)
+    if header.magic != 2 or header.is_control or header.size_bytes != len(batch):
+        raise CorruptData(f"batch: {len(batch)} bytes are not one record batch of magic 2")
+    if not verify_crc(batch, 0, header):
+        raise CorruptData("batch: it fails its checksum")
+    new = header._replace(
+        base_offset=0,
+        partition_leader_epoch=-1,
+        attributes=header.attributes & CODEC_MASK,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+    )
+    return bytes(seal(new, memoryview(batch)[HEADER_BYTES:]))

@@ -89,6 +89,13 @@ class SyncProducer(BlockingClient[Producer]):
                 deliveries += self._thread.run(self._send_all(checked))
         return deliveries
 
+    def send_batch(
+        self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
+    ) -> Delivery:
+        """As `Producer.send_batch`; returns when the batch is queued."""
+        self._thread.check()
+        return self._thread.run(self._send_batch(topic_partition, batch))
+
     def partitions_for(self, topic: str) -> list[int]:
         """The numbers of a topic's partitions, as a broker has them now. Raises as `send`."""
         return self._thread.run(self._client.partitions_for(topic))
@@ -178,6 +185,12 @@ class SyncProducer(BlockingClient[Producer]):
     async def _flush(self) -> None:
         await self._outbox.drained()
         await self._client.flush()
+
+    async def _send_batch(
+        self, topic_partition: TopicPartition, batch: bytes | bytearray | memoryview
+    ) -> Delivery:
+        await self._outbox.drained()  # records that were sent before come first
+        return await self._client.send_batch(topic_partition, batch)
 
     async def _commit(self) -> None:
         await self._outbox.drained()

@@ -37,7 +37,8 @@ help:
 	@echo 'make sim    a cluster under faults, from a seed: SEED=7, or SEEDS=1000 from there on;'
 	@echo '            its machines alone, or with TIER=2 whole brokers and clients'
 	@echo 'make soak   three brokers and a ZooKeeper killed, paused and stopped at random while all kinds'
-	@echo '            of clients work, then the whole account: MINUTES=10  SEED=7'
+	@echo '            of clients work, then the whole account: MINUTES=10  SEED=7; and the tests that'
+	@echo '            take minutes'
 	@echo 'make mutants puts small mistakes into a copy of the sources, one by one, and tells which of'
 	@echo '            them no test finds: ONLY=words of their names'
 	@echo 'make format puts right what can be put right: format, imports, the map of the files'
@@ -101,6 +102,7 @@ sim: $(VENV)/dev.stamp
 soak: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.integration.soak --minutes '$(MINUTES)' \
 		$(if $(filter file,$(origin SEED)),,--seed '$(SEED)')
+	$(BIN)/python -m pytest -m soak
 
 mutants: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.mutants $(ONLY)

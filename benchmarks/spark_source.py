@@ -64,15 +64,15 @@ def main() -> None:
         spark.stop()
 
 
-def fill(broker: Broker, count: int) -> None:
+def fill(broker: Broker, count: int, topic: str = TOPIC) -> None:
     with SyncAdmin(broker.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS)])
+        admin.create_topics([NewTopic(topic, PARTITIONS)])
     value = bytes(range(100))
     with SyncProducer(broker.bootstrap_servers, linger_ms=5, batch_size=262_144) as producer:
         for start in range(0, count, 10_000):
             numbers = range(start, min(start + 10_000, count))
             producer.send_many(
-                ProducerRecord(TOPIC, value, b"%08d" % number, number % PARTITIONS)
+                ProducerRecord(topic, value, b"%08d" % number, number % PARTITIONS)
                 for number in numbers
             )
         producer.flush()
@@ -88,9 +88,9 @@ def session(cores: int) -> SparkSession:
     return spark
 
 
-def options(broker: Broker) -> dict[str, str]:
+def options(broker: Broker, topic: str = TOPIC) -> dict[str, str]:
     servers = {"kafka.bootstrap.servers": broker.bootstrap_servers}
-    return {**servers, "subscribe": TOPIC, "startingOffsets": "earliest"}
+    return {**servers, "subscribe": topic, "startingOffsets": "earliest"}
 
 
 def read_batch(spark: SparkSession, broker: Broker) -> None:

@@ -50,6 +50,9 @@ class SinkOptions(NamedTuple):
 
     client: Mapping[str, str]
     topic: str | None
+    exactly_once: bool = False
+    transactional_id: str | None = None
+    exactly_once_begins: int | None = None
 
 
 _SOURCE_NAMES = (
@@ -72,7 +75,8 @@ _SOURCE_NAMES = (
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
 )
-_SINK_NAMES = ("topic", "includeHeaders")
+_SINK_NAMES = ("topic", "includeHeaders", "exactlyOnce", "exactlyOnceBegins")
+_TRANSACTIONAL_ID = "kafka.transactional.id"
 
 _MAX_TRIGGER_DELAY_MS = 15 * 60_000
 _POLL_TIMEOUT_MS = 120_000
@@ -121,7 +125,20 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     options = GivenOptions(given)
     refuse_unknown(options.names(), _SINK_NAMES)
     topic = options.get("topic")
-    return SinkOptions(client_properties(given, reads=False), topic.strip() if topic else None)
+    exactly_once = options.parsed("exactlyOnce", boolean, False)
+    transactional_id = options.get(_TRANSACTIONAL_ID) if exactly_once else None
+    rest = {
+        name: value
+        for name, value in given.items()
+        if not (exactly_once and name.lower() == _TRANSACTIONAL_ID)
+    }
+    return SinkOptions(
+        client_properties(rest, reads=False),
+        topic.strip() if topic else None,
+        exactly_once,
+        transactional_id,
+        options.positive("exactlyOnceBegins"),
+    )
 
 
 def _refuse_ending(options: GivenOptions) -> None:

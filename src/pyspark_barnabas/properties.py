@@ -43,7 +43,7 @@ _REFUSED = {
     "auto.offset.reset": "use startingOffsets",
     "enable.auto.commit": "progress lives in the query's checkpoint",
     "interceptor.classes": "there are no interceptors here",
-    "transactional.id": "the sink is at least once",
+    "transactional.id": "it needs exactlyOnce=true",
 }
 _WITHOUT_EFFECT = frozenset(
     (

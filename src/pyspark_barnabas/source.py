@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.exactly_once import ExactlyOnceStreamWriter, ExactlyOnceWriter
 from pyspark_barnabas.options import sink_options, source_options
 from pyspark_barnabas.reader import TopicReader
 from pyspark_barnabas.schema import read_schema
@@ -40,8 +41,16 @@ class BarnabasDataSource(DataSource):
     def streamReader(self, schema: StructType) -> TopicStreamReader:
         return TopicStreamReader(source_options(self.options, streaming=True), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
-        return TopicWriter(sink_options(self.options), schema, overwrite)
+    def writer(self, schema: StructType, overwrite: bool) -> TopicWriter | ExactlyOnceWriter:
+        options = sink_options(self.options)
+        if options.exactly_once:
+            return ExactlyOnceWriter(options, schema, overwrite)
+        return TopicWriter(options, schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> TopicStreamWriter:
-        return TopicStreamWriter(sink_options(self.options), schema, overwrite)
+    def streamWriter(
+        self, schema: StructType, overwrite: bool
+    ) -> TopicStreamWriter | ExactlyOnceStreamWriter:
+        options = sink_options(self.options)
+        if options.exactly_once:
+            return ExactlyOnceStreamWriter(options, schema)
+        return TopicStreamWriter(options, schema, overwrite)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 from pyspark.sql.datasource import (
@@ -20,11 +20,11 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from barnabas.client.batch import ProducerRecord
 from barnabas.client.delivery import Delivery
 from barnabas.client.producer import Producer
 from barnabas.errors import BarnabasError, ConfigError
 from pyspark_barnabas.options import SinkOptions
+from pyspark_barnabas.rows import Columns, records
 from pyspark_barnabas.schema import check_write_schema
 
 
@@ -42,7 +42,7 @@ class TopicWriter(DataSourceArrowWriter):
         if overwrite:
             raise ConfigError('a topic cannot be overwritten: use .mode("append")')
         check_write_schema(schema, options.topic)
-        self._columns = _Columns.of(schema)
+        self._columns = Columns.of(schema)
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsWritten:
@@ -54,26 +54,11 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         check_write_schema(schema, options.topic)
-        self._columns = _Columns.of(schema)
+        self._columns = Columns.of(schema)
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsWritten:
         return RowsWritten(asyncio.run(_write(self._options, self._columns, iterator)))
-
-
-class _Columns(NamedTuple):
-    """Where the columns that are written stand in a row; -1: not there."""
-
-    value: int
-    key: int
-    topic: int
-    partition: int
-    headers: int
-
-    @classmethod
-    def of(cls, schema: StructType) -> _Columns:
-        names = [field.name.lower() for field in schema.fields]
-        return cls(*(names.index(name) if name in names else -1 for name in cls._fields))
 
 
 class _FirstFailure:
@@ -94,7 +79,7 @@ class _FirstFailure:
             raise self._error
 
 
-async def _write(options: SinkOptions, columns: _Columns, batches: Iterator[pa.RecordBatch]) -> int:
+async def _write(options: SinkOptions, columns: Columns, batches: Iterator[pa.RecordBatch]) -> int:
     """Send all rows; returns their number once every one is acknowledged."""
     properties: dict[str, Any] = dict(options.client)
     count = 0
@@ -103,46 +88,10 @@ async def _write(options: SinkOptions, columns: _Columns, batches: Iterator[pa.R
         # Rows come from the JVM through a blocking iterator; in a thread it does not hold up
         # what is on its way to the brokers.
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            for record in _records(batch, columns, options.topic):
+            for record in records(batch, columns, options.topic):
                 failure.watch(await producer.send_record(record))
             count += batch.num_rows
             failure.raise_it()
         await producer.flush()
         failure.raise_it()
     return count
-
-
-def _records(
-    batch: pa.RecordBatch, columns: _Columns, topic: str | None
-) -> Iterator[ProducerRecord]:
-    """The rows as records. Raises `ConfigError` for a row that cannot be one."""
-    nothing = [None] * batch.num_rows
-
-    def cells(index: int, arrow_type: pa.DataType | None = None) -> list[Any]:
-        if index < 0:
-            return nothing
-        column = batch.column(index)
-        return list((column.cast(arrow_type) if arrow_type else column).to_pylist())
-
-    rows = zip(
-        cells(columns.value, pa.binary()),
-        cells(columns.key, pa.binary()),
-        nothing if topic else cells(columns.topic),
-        cells(columns.partition),
-        cells(columns.headers),
-        strict=True,
-    )
-    for value, key, row_topic, partition, headers in rows:
-        name = topic or row_topic
-        if name is None:
-            raise ConfigError("a row's topic is null: fill it in, or give the option topic")
-        yield ProducerRecord(name, value, key, partition, None, _headers(headers))
-
-
-def _headers(cells: list[dict[str, Any]] | None) -> tuple[tuple[str, bytes | None], ...]:
-    if not cells:
-        return ()
-    headers = tuple((cell["key"], cell["value"]) for cell in cells if cell is not None)
-    if any(key is None for key, _ in headers):
-        raise ConfigError("a header's key is null: a header needs a key")
-    return headers

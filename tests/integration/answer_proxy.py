@@ -44,6 +44,8 @@ class AnswerProxy:
         self._broker_port = broker_port
         self.port = port
         self.rule: Rule = let_pass
+        self.before_request: Callable[[int], None] = lambda key: None
+        """Called with the API key of each request before the broker gets it."""
         self.request_counts: dict[int, int] = {}  # by API key
         self.cut_count = 0  # connections that ended with an answer
         self._loop = asyncio.new_event_loop()
@@ -93,6 +95,7 @@ class AnswerProxy:
                 key = int.from_bytes(frame[4:6])
                 self.request_counts[key] = self.request_counts.get(key, 0) + 1
                 asked.append(key)
+                self.before_request(key)
                 upstream.write(frame)
         back.cancel()
         upstream.close()

@@ -1,4 +1,4 @@
-"""GC-5: the examples of docs/delivery.md run as they stand and print what the page shows."""
+"""The examples of pages that explain run as they stand and print what the page shows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import barnabas
-from tests.foreign import CHECKOUT
+import pytest
 
-PAGE = CHECKOUT / "docs" / "delivery.md"
+import barnabas
+from tests.foreign import CHECKOUT, require_java
+
 DEFAULT_ADDRESS = "localhost:9092"
 TIMEOUT_SECONDS = 180
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -19,15 +20,28 @@ EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", re.MULTIL
 
 def test_each_level_does_and_loses_what_the_page_says(tmp_path: Path) -> None:
     """GC-5, DL-1: at most once loses one, at least once repeats one, exactly once neither."""
-    text = PAGE.read_text(encoding="utf-8")
+    run_examples("delivery.md", 4, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.foreign
+def test_spark_doubles_and_does_not_double_as_the_page_says(tmp_path: Path) -> None:
+    """SP-3"""
+    require_java()
+    run_examples("exactly-once.md", 1, tmp_path)
+
+
+def run_examples(page: str, count: int, directory: Path) -> None:
+    text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
     examples = EXAMPLE.findall(text)
-    assert len(examples) == text.count("```python") == 4
+    assert len(examples) == text.count("```python") == count
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
     with barnabas.Broker(config={"group.initial.rebalance.delay.ms": "0"}) as broker:
         for code, expected in examples:
             done = subprocess.run(
                 [sys.executable, "-c", code.replace(DEFAULT_ADDRESS, broker.bootstrap_servers)],
-                cwd=tmp_path,
-                env=dict(os.environ),
+                cwd=directory,
+                env=environment,
                 capture_output=True,
                 text=True,
                 timeout=TIMEOUT_SECONDS,

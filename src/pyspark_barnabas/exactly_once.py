@@ -1,0 +1,207 @@
+"""The exactly-once sink: each micro-batch is one transaction, which the driver begins and ends.
+
+    tasks      rows -> staging topic; the places of its batches go to the driver   (staging.py)
+    driver     InitProducerId -> token -> rows to their targets, and the next token -> EndTxn
+
+The transaction is open only while the driver copies, not while tasks run, and nothing that a task
+does belongs to it: retries, speculation and another number of tasks change nothing. A replayed
+micro-batch finds its own token and writes nothing (token.py). Read it with
+`isolation.level=read_committed`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from barnabas.client.admin import Admin
+from barnabas.client.committed import OffsetAndMetadata
+from barnabas.client.consumer import Consumer
+from barnabas.client.producer import Producer
+from barnabas.errors import BarnabasError, ConfigError, InvalidTransactionTimeout
+from barnabas.types import TopicPartition
+from pyspark_barnabas import staging
+from pyspark_barnabas.options import SinkOptions
+from pyspark_barnabas.rows import Columns
+from pyspark_barnabas.schema import check_write_schema
+from pyspark_barnabas.stager import properties_of_clients, stage
+from pyspark_barnabas.staging import StagedBatch
+from pyspark_barnabas.token import Token, is_committed
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_MS = 60_000  # for an answer to a fetch
+# Deleting waits for the followers' next fetches, half a second, so small micro-batches share it.
+_CLEARED_EVERY = 8  # micro-batches
+_MANY_ROWS = 100_000
+# What is read was acknowledged; a fetch that waits for more would only hold up what comes after.
+_READ_AT_ONCE = {"auto.offset.reset": "none", "fetch.max.wait.ms": 10}
+_TIMEOUT_NAME = "transaction.timeout.ms"
+_TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by default
+
+
+class RowsStaged(WriterCommitMessage):
+    """Where a task has put its rows, and for which query."""
+
+    def __init__(self, query: str, batches: Sequence[StagedBatch]) -> None:
+        self.query = query
+        self.batches = list(batches)
+
+
+class ExactlyOnceWriter(DataSourceArrowWriter):
+    """`df.write.format("barnabas").option("exactlyOnce", "true").mode("append")`: one transaction
+    a job. A job that is run again writes again."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+        if overwrite:
+            raise ConfigError('a topic cannot be overwritten: use .mode("append")')
+        check_write_schema(schema, options.topic)
+        self._columns = Columns.of(schema)
+        self._options = options
+        # Made by the driver and pickled to the tasks.
+        self._job = f"job-{uuid4()}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsStaged:
+        topic = transactional_id_of(self._options, self._job)
+        return RowsStaged(
+            self._job, asyncio.run(stage(self._options, self._columns, topic, iterator))
+        )
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        staged = [each for each in messages if isinstance(each, RowsStaged)]
+        if staged:
+            batches = [batch for each in staged for batch in each.batches]
+            asyncio.run(commit_job(self._options, staged[0].query, batches))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        asyncio.run(abort_job(self._options, self._job))
+
+
+class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream.format("barnabas").option("exactlyOnce", "true")`."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        check_write_schema(schema, options.topic)
+        self._columns = Columns.of(schema)
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsStaged:
+        context = TaskContext.get()
+        query = context.getLocalProperty("sql.streaming.queryId") if context else None
+        if query is None:
+            raise ConfigError("exactlyOnce: Spark did not say which query this task belongs to")
+        batches = asyncio.run(
+            stage(self._options, self._columns, transactional_id_of(self._options, query), iterator)
+        )
+        return RowsStaged(query, batches)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        staged = [each for each in messages if isinstance(each, RowsStaged)]
+        if staged:
+            batches = [batch for each in staged for batch in each.batches]
+            asyncio.run(commit(self._options, staged[0].query, batchId, batches))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing to do: what is staged is no part of the topic, and goes with what is committed
+        next."""
+
+
+def transactional_id_of(options: SinkOptions, query: str) -> str:
+    return options.transactional_id or f"barnabas-{query}"
+
+
+async def commit(
+    options: SinkOptions, query: str, batch: int, staged: Sequence[StagedBatch]
+) -> bool:
+    """Copy what was staged, in one transaction, unless that was done before; whether it was done
+    now.
+
+    Raises `NotExactlyOnce`, `StagingLost`, ProducerFenced if a younger one has the same id.
+    """
+    transactional_id = transactional_id_of(options, query)
+    place = TopicPartition(staging.staging_topic(transactional_id), 0)
+    wanted = Token(query, batch, sum(each.rows for each in staged))
+    async with _connected(options, transactional_id) as clients:
+        committed = await clients.admin.list_group_offsets(
+            transactional_id, [place], require_stable=True
+        )
+        found = Token.of(*committed[place][:2]) if place in committed else None
+        if is_committed(found, wanted, transactional_id, options.exactly_once_begins):
+            _log.info("batch %d of query %s is committed already", batch, query)
+            return False
+        clients.producer.begin_transaction()
+        await staging.copy(clients.consumer, clients.producer, place.topic, staged, _TIMEOUT_MS)
+        token = OffsetAndMetadata(batch + 1, wanted.metadata)
+        await clients.producer.send_offsets_to_transaction({place: token}, transactional_id)
+        await clients.producer.commit_transaction()
+        if batch % _CLEARED_EVERY == 0 or wanted.rows >= _MANY_ROWS:
+            try:
+                await staging.clear(clients.admin, place.topic, staged)
+            except BarnabasError as error:
+                _log.warning("what is committed stays in %s: %s", place.topic, error)
+        return True
+
+
+async def commit_job(options: SinkOptions, job: str, staged: Sequence[StagedBatch]) -> None:
+    """Copy what a batch job has staged, in one transaction. Raises as `commit`."""
+    transactional_id = transactional_id_of(options, job)
+    topic = staging.staging_topic(transactional_id)
+    async with _connected(options, transactional_id) as clients:
+        clients.producer.begin_transaction()
+        await staging.copy(clients.consumer, clients.producer, topic, staged, _TIMEOUT_MS)
+        await clients.producer.commit_transaction()
+        await _drop(clients.admin, topic)
+
+
+async def abort_job(options: SinkOptions, job: str) -> None:
+    """Take the staging topic of a batch job away that has failed."""
+    servers, properties = properties_of_clients(options.client)
+    async with Admin(servers, **properties.common) as admin:
+        await _drop(admin, staging.staging_topic(transactional_id_of(options, job)))
+
+
+async def _drop(admin: Admin, topic: str) -> None:
+    try:
+        await admin.delete_topics([topic])
+    except BarnabasError as error:
+        _log.warning("the staging topic %s stays: %s", topic, error)
+
+
+class _Clients(NamedTuple):
+    admin: Admin
+    producer: Producer
+    consumer: Consumer
+
+
+@asynccontextmanager
+async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterator[_Clients]:
+    """What the driver needs; whoever had the id is fenced, and what it left open has ended."""
+    servers, properties = properties_of_clients(options.client)
+    # The longest timeout that a broker takes by default, unless another one is given.
+    lasting = {_TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS, **properties.producer}
+    async with (
+        Admin(servers, **properties.common) as admin,
+        Producer(servers, transactional_id=transactional_id, **lasting) as producer,
+        Consumer(servers, **{**_READ_AT_ONCE, **properties.common}) as consumer,
+    ):
+        try:
+            await producer.init_transactions()
+        except InvalidTransactionTimeout:
+            raise ConfigError(
+                f"option kafka.{_TIMEOUT_NAME}={lasting[_TIMEOUT_NAME]}: more than the brokers "
+                "allow (their transaction.max.timeout.ms)"
+            ) from None
+        yield _Clients(admin, producer, consumer)

@@ -1,0 +1,61 @@
+"""Rows as records: which columns are written, and what cannot be a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+from pyspark.sql.types import StructType
+
+from barnabas.client.batch import ProducerRecord
+from barnabas.errors import ConfigError
+
+
+class Columns(NamedTuple):
+    """Where the columns that are written stand in a row; -1: not there."""
+
+    value: int
+    key: int
+    topic: int
+    partition: int
+    headers: int
+
+    @classmethod
+    def of(cls, schema: StructType) -> Columns:
+        names = [field.name.lower() for field in schema.fields]
+        return cls(*(names.index(name) if name in names else -1 for name in cls._fields))
+
+
+def records(batch: pa.RecordBatch, columns: Columns, topic: str | None) -> Iterator[ProducerRecord]:
+    """The rows as records. Raises `ConfigError` for a row that cannot be one."""
+    nothing = [None] * batch.num_rows
+
+    def cells(index: int, arrow_type: pa.DataType | None = None) -> list[Any]:
+        if index < 0:
+            return nothing
+        column = batch.column(index)
+        return list((column.cast(arrow_type) if arrow_type else column).to_pylist())
+
+    rows = zip(
+        cells(columns.value, pa.binary()),
+        cells(columns.key, pa.binary()),
+        nothing if topic else cells(columns.topic),
+        cells(columns.partition),
+        cells(columns.headers),
+        strict=True,
+    )
+    for value, key, row_topic, partition, headers in rows:
+        name = topic or row_topic
+        if name is None:
+            raise ConfigError("a row's topic is null: fill it in, or give the option topic")
+        yield ProducerRecord(name, value, key, partition, None, _headers(headers))
+
+
+def _headers(cells: list[dict[str, Any]] | None) -> tuple[tuple[str, bytes | None], ...]:
+    if not cells:
+        return ()
+    headers = tuple((cell["key"], cell["value"]) for cell in cells if cell is not None)
+    if any(key is None for key, _ in headers):
+        raise ConfigError("a header's key is null: a header needs a key")
+    return headers

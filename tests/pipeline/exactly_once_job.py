@@ -1,0 +1,37 @@
+"""A query from a topic to another, each record once; ends when it has read what there is.
+
+python -m tests.pipeline.exactly_once_job SERVERS SOURCE TARGET CHECKPOINT RECORDS_PER_BATCH
+"""
+
+from __future__ import annotations
+
+import sys
+
+from barnabas.pipeline.session import SHORT_LIVED, start_session
+
+
+def main(servers: str, source: str, target: str, checkpoint: str, per_batch: str) -> None:
+    spark = start_session("exactly-once", master="local[2]", settings=SHORT_LIVED)
+    records = (
+        spark.readStream.format("barnabas")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", per_batch)
+        .load()
+    )
+    query = (
+        records.select("key", "value")
+        .writeStream.format("barnabas")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", target)
+        .option("exactlyOnce", "true")
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

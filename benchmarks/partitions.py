@@ -10,6 +10,7 @@ clients wait for.
 from __future__ import annotations
 
 import asyncio
+import gc
 import tempfile
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def measure(partitions: int) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory:
         files = OsFiles()
         store = LogStore.open(files, [Path(directory)], config=LogConfig(), broker_id=0, now_ms=0)
-        replicas = Replicas(0, store, BrokerConfig({}), SystemClock())
+        # As a broker's process does (`broker/main.py`).
+        replicas = Replicas(0, store, BrokerConfig({}), SystemClock(), keep_objects=gc.freeze)
         names = tuple(TopicPartition("t", number) for number in range(partitions))
 
         def leading(epoch: int, *, is_new: bool) -> LeaderAndIsr:

@@ -7,7 +7,7 @@ log directory is synced once, in a thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,14 +29,21 @@ _log = logging.getLogger(__name__)
 _THREADS = 4
 _FILES_PER_STEP = 16 * _THREADS
 """The logs whose files are made in one step."""
+_KEPT_TOGETHER = 256
+"""After so many new logs the cycle collector need not look at them again: else it walks all of them
+each time that they have grown by a quarter, 120 ms on the loop for 10,000. None of their objects is
+part of a cycle, so what is deleted goes all the same."""
 
 
 class LogChanges:
     """Those of one broker."""
 
-    __slots__ = ("_replicas", "_store", "made")
+    __slots__ = ("_keep_objects", "_replicas", "_store", "made")
 
-    def __init__(self, replicas: Replicas, store: LogStore) -> None:
+    def __init__(
+        self, replicas: Replicas, store: LogStore, keep_objects: Callable[[], None]
+    ) -> None:
+        self._keep_objects = keep_objects
         self._replicas = replicas
         self._store = store
         self.made: dict[TopicPartition, int] = {}
@@ -82,6 +89,11 @@ class LogChanges:
                     name, topic_id = state.topic_partition, state.topic_id
                     placed.append(self._store.place(name, topic_id, is_new=state.is_new))
             yield [partial(_lay_out, placed[each::_THREADS]) for each in range(_THREADS)]
+
+    def keep(self, made_count: int) -> None:
+        """So many logs have been made for a request."""
+        if made_count % _KEPT_TOGETHER == 0:
+            self._keep_objects()
 
     def note_made(self) -> Steps[None]:
         """Have the logs that were just made on disk, before anybody writes to them."""

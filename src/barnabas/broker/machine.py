@@ -19,6 +19,10 @@ from barnabas.storage.files import Files, OsFiles
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux has it
 
 
+def _nothing() -> None:
+    """In a process that is not the broker's alone, its collector is not the broker's business."""
+
+
 class Machine(NamedTuple):
     """A broker's machine. Connections are made through the event loop that the broker runs on."""
 
@@ -34,6 +38,8 @@ class Machine(NamedTuple):
     cleans_inline: bool = False
     """Compact in this process, where there can be no other one (`log_cleaner`)."""
     descriptors: Callable[[], Descriptors] = of_this_process
+    keep_objects: Callable[[], None] = _nothing
+    """What is in memory now stays for long: no cycle collector need look at it again."""
 
 
 def this_machine() -> Machine:

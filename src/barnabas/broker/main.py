@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 
+from barnabas.broker.machine import this_machine
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from barnabas.errors import BarnabasError
@@ -54,10 +55,15 @@ def run(config: BrokerConfig, started_at_s: float | None = None) -> int:
         return 1
 
 
+def _keep_objects() -> None:
+    gc.collect(1)  # of the young ones, some may be garbage
+    gc.freeze()
+
+
 async def _serve(config: BrokerConfig, began_at_s: float) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    server = Server(config)
+    server = Server(config, this_machine()._replace(keep_objects=_keep_objects))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
         # The loop does not turn while logs are recovered, so it would hear of the signal too late.
@@ -67,9 +73,9 @@ async def _serve(config: BrokerConfig, began_at_s: float) -> int:
     except LoadingStopped as reason:
         _log.info("%s broker=%d", reason, server.broker_id)
         return 0
-    # What is there now stays; and a request makes some thirty objects, so at the usual threshold
-    # the collector would run after every twenty, and find nothing.
-    gc.freeze()
+    _keep_objects()
+    # A request makes some thirty objects, so at the usual threshold the collector would run after
+    # every twenty, and find nothing.
     gc.set_threshold(_YOUNG_OBJECTS)
     listener = server.listeners[0]
     ready_ms = round((time.monotonic() - began_at_s) * 1000)

@@ -54,8 +54,7 @@ _log = logging.getLogger(__name__)
 DirectoryFailed = Callable[[Path, Sequence[TopicPartition]], None]
 Codes = dict[TopicPartition, int]
 
-_PARTITIONS_PER_TURN = 16
-"""Each may cost file operations; others are served between."""
+_PARTITIONS_PER_TURN = 16  # each may cost file operations; others are served between
 
 
 class _Unhosted(Exception):
@@ -115,6 +114,7 @@ class Replicas:
         config: BrokerConfig,
         clock: Clock,
         lanes: Lanes = OF_THE_LOOP,
+        keep_objects: Callable[[], None] = _nobody,
     ) -> None:
         self.lanes = lanes
         self._broker_id = broker_id
@@ -124,7 +124,7 @@ class Replicas:
         self._replicas: dict[tuple[str, int], Replica] = {}  # by TopicPartition
         self._overrides: dict[str, Mapping[str, str]] = {}  # of the topics hosted here
         self._offline: set[TopicPartition] = set()
-        self._changes = LogChanges(self, store)
+        self._changes = LogChanges(self, store, keep_objects)
         # Nobody knows what lies in a directory that has failed before it was read.
         self._has_unread = bool(store.failed_directories)
         writes = StagedWrites(self, clock)
@@ -240,17 +240,16 @@ class Replicas:
 
         They are hosted then, without a leader; what cannot be is looked at again with its role.
         """
-
-        def is_there(name: TopicPartition) -> bool:
-            return name in self._replicas or name in self._store.logs
-
-        missing = [each for each in request.partitions if not is_there(each.topic_partition)]
+        hosted, logs = self._replicas, self._store.logs
+        places = ((each, each.topic_partition) for each in request.partitions)
+        missing = [each for each, name in places if name not in hosted and name not in logs]
         yield from self._changes.lay_out(missing)
         for done, state in enumerate(missing, 1):
             with suppress(_Unhosted):
                 self._try_to_host(state)
             if done % _PARTITIONS_PER_TURN == 0:
                 yield None
+            self._changes.keep(done)
         if missing:
             yield from self._changes.note_made()
 

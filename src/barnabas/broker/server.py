@@ -181,7 +181,14 @@ class Server:
     def _build(self) -> None:
         assert self._logs is not None and self._metadata is not None
         self._lanes = self._machine.lanes()
-        self._replicas = Replicas(self.broker_id, self._logs, self.config, self.clock, self._lanes)
+        self._replicas = Replicas(
+            self.broker_id,
+            self._logs,
+            self.config,
+            self.clock,
+            self._lanes,
+            self._machine.keep_objects,
+        )
         self._replicas.on_directory_failed = self._directory_failed
         peers = Peers(self.config, self.clock, self.random) if self._has_peers else None
         self._controller = ControllerRunner(

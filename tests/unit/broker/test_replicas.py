@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import threading
 from collections.abc import Iterator
@@ -193,7 +194,13 @@ class OnDisks:
         self.store = LogStore.open(
             files or OsFiles(), directories, config=config.log_config({}), broker_id=0, now_ms=0
         )
-        self.replicas = Replicas(0, self.store, config, SystemClock())
+        self.kept_count = 0
+        self.replicas = Replicas(
+            0, self.store, config, SystemClock(), keep_objects=self._keep_objects
+        )
+
+    def _keep_objects(self) -> None:
+        self.kept_count += 1
 
     def host(self, *names: TopicPartition, is_new: bool = True, topic_id: bytes = TOPIC_ID) -> int:
         """Lead these; the worst of the error codes."""
@@ -209,6 +216,39 @@ class OnDisks:
         codes = self.replicas.apply_stop_replica(StopReplica(1, 1, names, delete))
         assert codes.keys() == set(names)
         return [codes[name] for name in names]
+
+
+def test_a_deleted_partition_is_gone_without_the_cycle_collector(tmp_path: Path) -> None:
+    """Which is told not to look at partitions again, once there are many."""
+    disks = OnDisks([tmp_path])
+    disks.host(FIRST)
+    disks.stop(FIRST)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        disks.host(SECOND, THIRD)
+        log = disks.replicas.hosted(SECOND).log
+        log.append(memoryview(bytearray(batch(b"v"))), 0, 0)
+        log.flush()
+        del log
+        disks.stop(SECOND, THIRD)
+        gc.collect()
+        ours = [each for each in gc.garbage if type(each).__module__.startswith("barnabas")]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert ours == []
+
+
+def test_many_new_partitions_are_kept_from_the_cycle_collector(tmp_path: Path) -> None:
+    disks = OnDisks([tmp_path])
+    disks.host(*(TopicPartition("few", number) for number in range(255)))
+    assert disks.kept_count == 0
+    disks.host(*(TopicPartition("many", number) for number in range(256)))
+    assert disks.kept_count == 1
+    disks.store.close()
 
 
 @pytest.fixture

@@ -35,9 +35,9 @@ from barnabas.errors import BarnabasError, ConfigError, InvalidTransactionTimeou
 from barnabas.types import TopicPartition
 from pyspark_barnabas import staging
 from pyspark_barnabas.options import SinkOptions
-from pyspark_barnabas.rows import Columns
-from pyspark_barnabas.schema import check_write_schema
-from pyspark_barnabas.stager import properties_of_clients, stage
+from pyspark_barnabas.properties import properties_of_clients
+from pyspark_barnabas.rows import columns_to_write
+from pyspark_barnabas.stager import stage
 from pyspark_barnabas.staging import StagedBatch
 from pyspark_barnabas.token import Token, is_committed
 
@@ -66,10 +66,7 @@ class ExactlyOnceWriter(DataSourceArrowWriter):
     a job. A job that is run again writes again."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
-        if overwrite:
-            raise ConfigError('a topic cannot be overwritten: use .mode("append")')
-        check_write_schema(schema, options.topic)
-        self._columns = Columns.of(schema)
+        self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
         self._options = options
         # Made by the driver and pickled to the tasks.
         self._job = f"job-{uuid4()}"
@@ -94,8 +91,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
     """`df.writeStream.format("barnabas").option("exactlyOnce", "true")`."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        check_write_schema(schema, options.topic)
-        self._columns = Columns.of(schema)
+        self._columns = columns_to_write(schema, options.topic)
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsStaged:
@@ -188,7 +184,7 @@ class _Clients(NamedTuple):
 
 @asynccontextmanager
 async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterator[_Clients]:
-    """What the driver needs; whoever had the id is fenced, and what it left open has ended."""
+    """The driver's clients; an earlier producer of the id is fenced, its open transaction ended."""
     servers, properties = properties_of_clients(options.client)
     # The longest timeout that a broker takes by default, unless another one is given.
     lasting = {_TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS, **properties.producer}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from barnabas.client.config import (
     ClientConfig,
@@ -79,6 +80,13 @@ _OF_CONSUMERS = {name.replace("_", ".") for name in ConsumerConfig._fields}
 _OF_PRODUCERS = {name.replace("_", ".") for name in ProducerConfig._fields}
 
 
+class Properties(NamedTuple):
+    """A sink's `kafka.*` options by whom they are for."""
+
+    common: dict[str, Any]
+    producer: dict[str, Any]  # and the common ones
+
+
 def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, str]:
     """`bootstrap.servers` and whatever else our consumer or producer is to be made with.
 
@@ -96,6 +104,13 @@ def client_properties(given: Mapping[str, str], *, reads: bool) -> Mapping[str, 
         raise ConfigError("option kafka.bootstrap.servers is missing: give HOST:PORT[,HOST:PORT]")
     _check(properties, reads)
     return properties
+
+
+def properties_of_clients(given: Mapping[str, str]) -> tuple[str, Properties]:
+    """The servers, and the properties."""
+    rest = {name: value for name, value in given.items() if name != _SERVERS}
+    common = {name: value for name, value in rest.items() if name in _OF_CLIENTS}
+    return given[_SERVERS], Properties(common, rest)
 
 
 def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:

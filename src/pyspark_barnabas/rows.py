@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from barnabas.client.batch import ProducerRecord
 from barnabas.errors import ConfigError
+from pyspark_barnabas.schema import check_write_schema
 
 
 class Columns(NamedTuple):
@@ -25,6 +26,14 @@ class Columns(NamedTuple):
     def of(cls, schema: StructType) -> Columns:
         names = [field.name.lower() for field in schema.fields]
         return cls(*(names.index(name) if name in names else -1 for name in cls._fields))
+
+
+def columns_to_write(schema: StructType, topic: str | None, *, overwrite: bool = False) -> Columns:
+    """Raises `ConfigError` for rows that cannot be written, or a mode that no topic has."""
+    if overwrite:
+        raise ConfigError('a topic cannot be overwritten: use .mode("append")')
+    check_write_schema(schema, topic)
+    return Columns.of(schema)
 
 
 def records(batch: pa.RecordBatch, columns: Columns, topic: str | None) -> Iterator[ProducerRecord]:

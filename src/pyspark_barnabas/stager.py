@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
 from barnabas.client.admin import Admin
 from barnabas.client.batch import CheckedRecord, ProducerRecord
-from barnabas.client.config import ClientConfig
 from barnabas.client.delivery import Delivery
 from barnabas.client.partitioner import Partitioner, Partitions
 from barnabas.client.producer import Producer
@@ -21,24 +19,9 @@ from barnabas.records.record import BatchBuilder
 from barnabas.types import TopicPartition
 from pyspark_barnabas import staging
 from pyspark_barnabas.options import SinkOptions
+from pyspark_barnabas.properties import properties_of_clients
 from pyspark_barnabas.rows import Columns, records
 from pyspark_barnabas.staging import StagedBatch, StagingLost
-
-_OF_CLIENTS = {name.replace("_", ".") for name in ClientConfig._fields}
-
-
-class Properties(NamedTuple):
-    """A sink's `kafka.*` options by whom they are for."""
-
-    common: dict[str, Any]
-    producer: dict[str, Any]  # and the common ones
-
-
-def properties_of_clients(given: Mapping[str, str]) -> tuple[str, Properties]:
-    """The servers, and the properties."""
-    rest = {name: value for name, value in given.items() if name != "bootstrap.servers"}
-    common = {name: value for name, value in rest.items() if name in _OF_CLIENTS}
-    return given["bootstrap.servers"], Properties(common, rest)
 
 
 async def stage(

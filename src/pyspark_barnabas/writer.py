@@ -22,10 +22,9 @@ from pyspark.sql.types import StructType
 
 from barnabas.client.delivery import Delivery
 from barnabas.client.producer import Producer
-from barnabas.errors import BarnabasError, ConfigError
+from barnabas.errors import BarnabasError
 from pyspark_barnabas.options import SinkOptions
-from pyspark_barnabas.rows import Columns, records
-from pyspark_barnabas.schema import check_write_schema
+from pyspark_barnabas.rows import Columns, columns_to_write, records
 
 
 class RowsWritten(WriterCommitMessage):
@@ -39,10 +38,7 @@ class TopicWriter(DataSourceArrowWriter):
     """`df.write.format("barnabas").mode("append")`."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
-        if overwrite:
-            raise ConfigError('a topic cannot be overwritten: use .mode("append")')
-        check_write_schema(schema, options.topic)
-        self._columns = Columns.of(schema)
+        self._columns = columns_to_write(schema, options.topic, overwrite=overwrite)
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsWritten:
@@ -53,8 +49,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     """`df.writeStream.format("barnabas")`; in every output mode rows are appended."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
-        check_write_schema(schema, options.topic)
-        self._columns = Columns.of(schema)
+        self._columns = columns_to_write(schema, options.topic)
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> RowsWritten:

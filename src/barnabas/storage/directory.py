@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -69,7 +70,16 @@ class DirectoryError(OSError):
 class LogDirectory:
     """A log directory that this broker holds."""
 
-    __slots__ = ("_files", "_lock", "_written", "cluster_id", "path", "topic_ids", "was_clean")
+    __slots__ = (
+        "_files",
+        "_lock",
+        "_written",
+        "checkpointing",
+        "cluster_id",
+        "path",
+        "topic_ids",
+        "was_clean",
+    )
 
     def __init__(self, files: Files, path: Path, broker_id: int) -> None:
         """Take the directory, making it if need be.
@@ -79,6 +89,11 @@ class LogDirectory:
         self.path = path
         self._files = files
         self._written: dict[str, Mapping[TopicPartition, int]] = {}
+        self.checkpointing = {
+            name: threading.Lock() for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS)
+        }
+        """Held while what is to stand in a checkpoint is looked up and written; for threads only,
+        since it is held over waits for the disk."""
         self.topic_ids = TopicIds(files, path)
         try:
             _make_directory(files, path)

@@ -8,7 +8,8 @@ store.make(name, topic_id, config)    the log; lays out what is not there yet
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from barnabas.storage.directory import LogDirectory
@@ -22,13 +23,21 @@ from barnabas.types import TopicPartition
 class NewLog:
     """A place for one partition."""
 
-    __slots__ = ("_files", "directory", "is_laid_out", "path", "topic_id")
+    __slots__ = ("_files", "_forget_namesake", "directory", "is_laid_out", "path", "topic_id")
 
-    def __init__(self, files: Files, directory: LogDirectory, path: Path, topic_id: bytes) -> None:
+    def __init__(
+        self,
+        files: Files,
+        directory: LogDirectory,
+        path: Path,
+        topic_id: bytes,
+        forget_namesake: Callable[[], None],
+    ) -> None:
         self._files = files
         self.directory = directory
         self.path = path
         self.topic_id = topic_id
+        self._forget_namesake = forget_namesake
         self.is_laid_out = False
 
     def lay_out(self) -> None:
@@ -36,6 +45,8 @@ class NewLog:
         the next sync of both. OSError."""
         if self.is_laid_out:
             return
+        # Before its directory is there: from then on a crash may be survived by both.
+        self._forget_namesake()
         self._files.make_directory(self.path)
         begin_without_gaps(self._files, self.path)
         write_topic_id(self._files, self.path, self.topic_id, sync=False)
@@ -47,10 +58,14 @@ class Places:
     """Which directory each log goes to: the one with the fewest, those that are only placed
     included."""
 
-    __slots__ = ("_files", "_new", "hosted")
+    __slots__ = ("_files", "_forget_namesake", "_new", "hosted")
 
-    def __init__(self, files: Files) -> None:
+    def __init__(
+        self, files: Files, forget_namesake: Callable[[LogDirectory, TopicPartition], None]
+    ) -> None:
+        """`forget_namesake`: takes an earlier log of this name out of the checkpoints, durably."""
         self._files = files
+        self._forget_namesake = forget_namesake
         self._new: dict[TopicPartition, NewLog] = {}
         self.hosted = Counter[LogDirectory]()
         """How many logs each has, or is to have."""
@@ -67,7 +82,9 @@ class Places:
         else:
             directory = min(directories, key=self.hosted.__getitem__)
             self.hosted[directory] += 1
-        new = self._new[name] = NewLog(self._files, directory, directory.path_of(name), topic_id)
+        forget = partial(self._forget_namesake, directory, name)
+        path = directory.path_of(name)
+        new = self._new[name] = NewLog(self._files, directory, path, topic_id, forget)
         return new
 
     def made(self, name: TopicPartition) -> None:

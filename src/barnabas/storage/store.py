@@ -53,7 +53,6 @@ class LogStore:
 
     __slots__ = (
         "_broker_id",
-        "_checkpointing",
         "_directories",
         "_failed",
         "_files",
@@ -61,6 +60,7 @@ class LogStore:
         "_is_suspect",
         "_logs",
         "_made",
+        "_noting",
         "_places",
         "_producer_expiration_ms",
         "high_watermarks",
@@ -78,12 +78,12 @@ class LogStore:
         self._producer_expiration_ms = producer_expiration_ms
         self._directories: tuple[LogDirectory, ...] = ()
         self._is_suspect = False
-        self._checkpointing = threading.Lock()
         self._failed: dict[Path, Exception] = {}
         self._logs: dict[TopicPartition, Log] = {}
         self._made: dict[LogDirectory, dict[TopicPartition, bytes]] = {}  # and not noted
+        self._noting = threading.Lock()
         self._homes: dict[TopicPartition, LogDirectory] = {}
-        self._places = Places(files)
+        self._places = Places(files, self._forget_namesake)
         self.high_watermarks: dict[TopicPartition, int] = {}
         """As last checkpointed."""
 
@@ -333,15 +333,12 @@ class LogStore:
             # Without any directory the broker is about to stop, and is asked to host all the same.
             what = "has no other place" if is_new else "may lie there"
             raise OSError(errno.EIO, f"{topic_partition} {what}, but it is offline: {reason}", path)
-        new = self._places.place(topic_partition, topic_id, self._directories)
-        # Before its directory is there: from then on a crash may be survived by both.
-        self._forget_namesake(new.directory, topic_partition)
-        return new
+        return self._places.place(topic_partition, topic_id, self._directories)
 
     def note_made(self) -> None:
         """Whose topics' the logs are that were made since this was last called: on disk for sure
         when it returns, and until their own files are. Suits a thread. DirectoryError."""
-        with self._checkpointing:
+        with self._noting:
             made, self._made = self._made, {}
             for directory, ids in made.items():
                 known = {
@@ -362,7 +359,7 @@ class LogStore:
             (LOG_STARTS, self._log_start),
             (HIGH_WATERMARKS, self.high_watermarks.get),
         ):
-            with self._checkpointing:
+            with directory.checkpointing[file]:
                 is_named = directory.is_in_checkpoint(file, topic_partition)
             if is_named:
                 self._checkpoint_in(directory, file, offset_of)
@@ -476,7 +473,7 @@ class LogStore:
             (HIGH_WATERMARKS, self.high_watermarks.get),
             (LOG_STARTS, self._log_start),
         ):
-            with self._checkpointing:
+            with directory.checkpointing[file]:
                 is_above = any(
                     directory.checkpointed(file, name) > (offset_of(name) or 0) for name in names
                 )
@@ -529,7 +526,7 @@ class LogStore:
     def _checkpoint_in(self, directory: LogDirectory, file: str, offset_of: OffsetOf) -> None:
         # A truncation moves a recovery point back while the clockwork's thread may be writing the
         # one from before: the later look must be the later file.
-        with self._checkpointing:
+        with directory.checkpointing[file]:
             offsets = {
                 name: offset
                 for name in self._names_in(directory)

@@ -45,6 +45,11 @@ class HeldFiles(QuickFiles):
                 assert self._gate.wait_for(lambda: self.passed > number, PATIENCE_S)
         super().sync(path)
 
+    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
+        super().write(path, data)
+        if sync:
+            self.sync(path)
+
     def pass_one(self) -> None:
         with self._gate:
             self.passed += 1

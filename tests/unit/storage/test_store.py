@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -11,9 +12,13 @@ from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData
 from barnabas.records.record import iterate_records
 from barnabas.storage.files import Lock, OsFiles
+from barnabas.storage.new_log import NewLog
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from tests.raw_client import PATIENCE_S
+from tests.unit.broker.hosting import HeldFiles
 from tests.unit.storage.disk import QuickFiles, WatchedFiles, append, batch, read
+from tests.waiting import wait_until
 
 CLUSTER = "Bym1qi5rRNGEX42HBFeknA"
 TOPIC_ID = bytes(range(16))
@@ -177,6 +182,41 @@ def test_a_log_is_made_where_it_was_placed(tmp_path: Path) -> None:
     store.close()
     store = open_store(one, two)
     assert store.logs[T1].log_end_offset == 4
+    store.close()
+
+
+def test_re_8_a_slow_checkpoint_holds_up_no_other_and_no_new_log(tmp_path: Path) -> None:
+    """Places are chosen on the event loop, and watermarks are of another file."""
+    files = HeldFiles()
+    store = open_store(tmp_path, files=files)
+    store.create(T0, TOPIC_ID, LogConfig())
+    append(store.logs[T0], batch(4))
+    store.logs[T0].flush()
+    files.is_held = lambda path: path.name.startswith("recovery-point")
+    slow = Thread(target=store.checkpoint_recovery_points)
+    slow.start()
+    wait_until(lambda: files.arrived == 1)
+    placed: list[NewLog] = []
+
+    def others() -> None:
+        store.checkpoint_high_watermarks({T0: 4})
+        placed.append(store.place(T1, TOPIC_ID))
+
+    beside = Thread(target=others)
+    beside.start()
+    beside.join(PATIENCE_S / 2)
+    try:
+        assert not beside.is_alive() and placed and slow.is_alive()
+        assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\nt 0 4\n"
+        # Its files wait, in a thread: the file that is being written may name an earlier log.
+        laid_out = Thread(target=placed[0].lay_out)
+        laid_out.start()
+    finally:
+        files.let_go()
+        beside.join()
+        slow.join()
+    laid_out.join()
+    assert placed[0].is_laid_out
     store.close()
 
 

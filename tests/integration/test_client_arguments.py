@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from barnabas.client import Producer, SyncProducer
+from barnabas.client import NewTopic, Producer, SyncAdmin, SyncProducer
 from barnabas.client.batch import ProducerRecord
 from barnabas.client.errors import InvalidTopicName
 from barnabas.errors import InvalidTopic
 from tests.integration.test_client_producer import read_all
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded import Broker
@@ -151,22 +152,42 @@ def test_a_callback_that_raises_is_logged_and_concerns_nobody_else(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """PR-8: by the async producer; batches of other partitions have their outcome."""
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("raising", 3)])
 
     async def work() -> None:
         async with Producer(broker.bootstrap_servers, linger_ms=10_000) as producer:
             deliveries = []
             for n in range(6):
-                delivery = await producer.send("raising", b"%d" % n, headers=())
+                delivery = await producer.send("raising", b"%d" % n, partition=n % 3, headers=())
                 delivery.add_done_callback(lambda delivery: 1 / 0)
                 deliveries.append(delivery)
             async with asyncio.timeout(60):
                 await producer.flush()
-                assert [(await delivery).offset for delivery in deliveries] == list(range(6))
+                places = [
+                    (each.partition, each.offset) for each in await asyncio.gather(*deliveries)
+                ]
+            assert places == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
 
     asyncio.run(work())
     said = [each.getMessage() for each in caplog.records if "callback" in each.getMessage()]
     assert len(said) == 6
-    assert "raising-0 at offset 3" in said[3]
+    assert sum("raising-2 at offset 1" in each for each in said) == 1
+
+
+def test_a_delivery_says_what_it_is_of_and_how_it_went(broker: Broker) -> None:
+    """PR-8"""
+    with SyncProducer(broker.bootstrap_servers, linger_ms=60_000) as producer:
+        delivery = producer.send("shown", b"v")
+        producer.partitions_for("shown")
+        wait_until(lambda: delivery.delivery is not None)
+        assert repr(delivery) == "SyncDelivery(shown-0, without an offset, waiting)"
+        assert repr(delivery.delivery) == "Delivery(shown-0, without an offset, waiting)"
+        producer.flush()
+        assert repr(delivery) == "SyncDelivery(shown-0 at offset 0, stored)"
+        (many,) = producer.send_many([ProducerRecord("shown", b"v")])
+        producer.flush()
+        assert repr(many) == "Delivery(shown-0 at offset 1, stored)"
 
 
 def test_a_callback_of_the_sync_producer_that_raises_is_logged(

@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 
 from barnabas.client import SyncConsumer, SyncProducer, TopicPartition
 from barnabas.client.batch import ProducerRecord
-from barnabas.errors import BarnabasError
+from barnabas.client.config import ConsumerOptions, ProducerOptions
+from barnabas.errors import BarnabasError, ConfigError
 from barnabas.protocol.api import FETCH, INIT_PRODUCER_ID, LIST_OFFSETS, METADATA, PRODUCE
 from tests.effort import examples
 from tests.integration.answer_proxy import AnswerProxy, Fate, behind_a_proxy, let_pass
+from tests.raw_client import batch
 
 HASTE: Any = {
     "request_timeout_ms": 300,
@@ -111,6 +113,9 @@ PRODUCER_CALLS: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("send_many", {"records": [ProducerRecord(TOPIC, b"v", partition=0)]}),
+    ("send_batch", {"topic_partition": NAME, "batch": batch(b"v")}),
+    ("partitions_for", {"topic": TOPIC}),
+    ("send_offsets_to_transaction", {"offsets": {NAME: 0}, "group": "odd"}),
 ]
 CONSUMER_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("poll", {"timeout_ms": 0}),
@@ -224,6 +229,39 @@ def test_every_argument_of_the_consumer(consumer: SyncConsumer, data: st.DataObj
         assert [record.offset for record in consumer.poll(PATIENCE_S * 1_000)][:1] == [0]
 
     in_time(work)
+
+
+OPTIONS = st.one_of(
+    st.tuples(st.just(SyncProducer), st.sampled_from(sorted(ProducerOptions.__annotations__))),
+    st.tuples(st.just(SyncConsumer), st.sampled_from(sorted(ConsumerOptions.__annotations__))),
+)
+
+
+@ODD_CALLS
+@given(made=OPTIONS, odd=Anything)
+def test_every_option_of_a_client(proxy: AnswerProxy, made: tuple[Any, str], odd: Any) -> None:
+    """PR-3, CO-2: refused by its name, or taken."""
+    kind, option = made
+
+    def work() -> None:
+        try:
+            client = kind(proxy.servers, **{option: odd})
+        except ConfigError as error:
+            assert option in str(error) or option.replace("_", ".") in str(error), repr(error)
+        except BarnabasError:
+            return  # taken, and then too short a time for anything
+        else:
+            client.close()
+
+    in_time(work)
+
+
+@pytest.mark.parametrize("odd", [7, "yes", b"", 1.0, Odd()])
+def test_what_close_is_told_is_checked(proxy: AnswerProxy, odd: Any) -> None:
+    with SyncConsumer(proxy.servers, group_id="odd") as consumer:
+        with pytest.raises(TypeError, match=r"^autocommit: "):
+            consumer.close(autocommit=odd)
+        assert consumer.partitions_for(TOPIC) is not None
 
 
 # ---- a bad wire ----

@@ -118,6 +118,20 @@ def test_send_waits_for_room_no_longer_than_it_may(proxy: AnswerProxy) -> None:
             proxy.rule = let_pass
 
     asyncio.run(work())
+    with SyncProducer(proxy.servers, **options) as producer:  # type: ignore[arg-type]
+        producer.send("roomless", b"v").result(60)
+        proxy.lose(PRODUCE.key)
+        # What its own loop holds, then what waits for that: no more than a megabyte.
+        sent, refused = [], None
+        for _ in range(100):
+            try:
+                sent.append(producer.send("roomless", b"x" * 60_000))
+            except BufferFull as error:
+                refused = error
+                break
+        assert refused is not None and "max.block.ms" in str(refused)
+        assert 1 < len(sent) < 40
+        proxy.rule = let_pass
 
 
 def test_unknown_topics_hold_nobody_up(proxy: AnswerProxy) -> None:

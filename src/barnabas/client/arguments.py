@@ -190,6 +190,12 @@ def walked(value: Iterable[V], argument: str) -> Iterator[V]:
     return iter(value)
 
 
+def flag(value: object, argument: str) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{argument}: must be True or False, not {_kind(value)}")
+    return value
+
+
 def callback(value: V, argument: str) -> V:
     """Something to be called."""
     if not callable(value):

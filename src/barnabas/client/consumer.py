@@ -109,7 +109,7 @@ class Consumer:
 
         A static member does not leave: it may be back within `session.timeout.ms`.
         """
-        if not autocommit:
+        if not arguments.flag(autocommit, "autocommit"):
             self.stop_auto_commit()
         try:
             await self._let_go("the consumer was closed")

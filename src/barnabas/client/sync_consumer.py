@@ -64,6 +64,7 @@ class SyncConsumer(BlockingClient[Consumer]):
     @_alone
     def close(self, *, autocommit: bool = True) -> None:
         """As `Consumer.close`."""
+        arguments.flag(autocommit, "autocommit")
         try:
             if not autocommit:
                 self._thread.call(self._client.stop_auto_commit)

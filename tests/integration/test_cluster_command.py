@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -178,9 +180,17 @@ def test_a_cluster_is_started_loses_a_broker_and_has_it_again(tmp_path: Path) ->
 
 @pytest.mark.timeout(600)
 def test_a_restart_has_the_same_ports_and_records(tmp_path: Path) -> None:
-    """And Ctrl-C ends it as SIGTERM does."""
+    """And Ctrl-C ends it as SIGTERM does. RE-14: every broker serves its own metrics."""
     with local_cluster(tmp_path) as cluster:
-        before = cluster.start("--brokers", "2", "--override", "num.partitions=4")[-1]
+        options = ("--override", "num.partitions=4", "--override")
+        metrics = f"barnabas.metrics.port={free_port() + 6000}"
+        said = cluster.start("--brokers", "2", *options, metrics)
+        before = said[-1]
+        pages = re.findall(r"metrics on (\S+)", "\n".join(said))
+        assert len(set(pages)) == 2
+        for page in pages:
+            with urllib.request.urlopen(f"http://{page}/metrics", timeout=60) as answer:
+                assert b"kafka_server_replicamanager_partitioncount" in answer.read()
         cluster.run("topics create t")
         with SyncProducer(cluster.servers, acks=-1) as producer:
             producer.send("t", b"kept", partition=3)

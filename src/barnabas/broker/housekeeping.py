@@ -193,6 +193,10 @@ class Housekeeping:
 
     async def _enforce_retention(self) -> None:
         for replica in self._hosted():
+            if replica.log.unsettled is not None:
+                # It was cut just now, and a lane is having that put on disk, which would be done
+                # on the loop here. The next round will do.
+                continue
             try:
                 log, now_ms = replica.log, self._clock.monotonic_ms()
                 wall_ms = self._clock.trusted_wall_ms()

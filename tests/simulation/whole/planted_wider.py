@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.clock_jumps import ClockJumps
+from barnabas.broker.housekeeping import Housekeeping
 from barnabas.broker.log_changes import LogChanges
 from barnabas.broker.replica import Replica
 from barnabas.broker.replicas import Replicas
@@ -24,10 +26,8 @@ from barnabas.errors import BarnabasError
 from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
+from barnabas.types import TopicPartition
 from tests.simulation.whole.planted import Plant
-
-_LOOKS = 8
-_SYNCS = 16
 
 
 def _directory_that_falls_with_any_log(patch: pytest.MonkeyPatch) -> None:
@@ -40,28 +40,32 @@ def _directory_that_falls_with_any_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replicas, "fail_directory", fail)
 
 
-def _leader_that_seldom_looks(patch: pytest.MonkeyPatch) -> None:
-    """Its followers may lag for longer than they may (RE-8)."""
-    check_isr, looks = Replicas.check_isr, [0]
+def _housekeeping_that_is_one_queue(patch: pytest.MonkeyPatch) -> None:
+    """While the disk has rolled segments to write, no leader looks who lags (RE-8)."""
+    start = Housekeeping.start
 
-    def seldom(self: Replicas, now_ms: int) -> None:
-        looks[0] += 1
-        if looks[0] % _LOOKS == 0:
-            check_isr(self, now_ms)
+    def start_in_line(self: Housekeeping) -> None:
+        turn = asyncio.Lock()
+        for each in self._rounds:
+            each.action = partial(in_line, turn, each.action)
+        start(self)
 
-    patch.setattr(Replicas, "check_isr", seldom)
+    async def in_line(turn: asyncio.Lock, action: Callable[[], Awaitable[None]]) -> None:
+        async with turn:
+            await action()
+
+    patch.setattr(Housekeeping, "start", start_in_line)
 
 
-def _cut_that_takes_long(patch: pytest.MonkeyPatch) -> None:
-    """It waits for the disk again and again, on the loop."""
-    truncate = Log.truncate
+def _cut_that_waits_for_the_disk(patch: pytest.MonkeyPatch) -> None:
+    """On the loop, for its log and for the checkpoints of its directory."""
+    begin = LogStore.begin_truncate
 
-    def slowly(self: Log, offset: int, *, settles: bool = True) -> None:
-        truncate(self, offset, settles=settles)
-        for _ in range(_SYNCS):
-            self._files.sync(self.directory)
+    def truncate(self: LogStore, topic_partition: TopicPartition, offset: int) -> None:
+        begin(self, topic_partition, offset)
+        self.logs[topic_partition].settle()
 
-    patch.setattr(Log, "truncate", slowly)
+    patch.setattr(LogStore, "begin_truncate", truncate)
 
 
 def _leader_that_begins_slowly(patch: pytest.MonkeyPatch) -> None:
@@ -145,8 +149,8 @@ def _drain_that_dies_of_an_odd_record(patch: pytest.MonkeyPatch) -> None:
 WIDER: Mapping[str, Plant] = MappingProxyType(
     {
         "directory": _directory_that_falls_with_any_log,
-        "laggards": _leader_that_seldom_looks,
-        "cut": _cut_that_takes_long,
+        "queue": _housekeeping_that_is_one_queue,
+        "cut": _cut_that_waits_for_the_disk,
         "leading": _leader_that_begins_slowly,
         "calendar": _calendar_that_is_believed,
         "deletion": _deletion_that_is_reported_too_soon,
@@ -160,12 +164,12 @@ FOUND_BY: Mapping[str, int] = MappingProxyType(
     {
         "calendar": 9,
         "cleaner": 1,
-        "cut": 5,
+        "cut": 0,
         "deletion": 81,
         "directory": 42,
         "drain": 2,
-        "laggards": 2,
         "leading": 2,
+        "queue": 23,
         "sequences": 18,
     }
 )

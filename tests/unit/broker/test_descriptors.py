@@ -4,6 +4,7 @@ clients try again, or is put off; nothing goes offline, and it is said once (ST-
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from pathlib import Path
 
@@ -90,8 +91,12 @@ def test_st_10_nothing_goes_offline_whichever_call_is_refused(tmp_path: Path) ->
         hosted.store.close()
 
 
-def test_st_10_a_shortage_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    files = ScarceFiles()
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_st_10_a_shortage_is_said_once(
+    number: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The process has none left, or the whole machine."""
+    files = ScarceFiles(number)
     hosted = Hosted(tmp_path, files)
     replica = hosted.host("t")
     files.has_none = True

@@ -191,3 +191,19 @@ def test_re_8_no_look_at_the_isr_waits_for_a_disk(tmp_path: Path) -> None:
 
     asyncio.run(with_a_slow_disk())
     hosted.store.close()
+
+
+def test_retention_leaves_a_log_alone_whose_cut_is_not_on_disk(tmp_path: Path) -> None:
+    """ST-6: to have it there takes several syncs, which are for a lane and not for the loop."""
+    hosted = Hosted(tmp_path)
+    cut = hosted.host("cut", segment_bytes="1000", retention_ms="1")
+    hosted.fill(cut)
+    hosted.store.begin_truncate(cut.topic_partition, 2)
+    asyncio.run(hosted.housekeeping._enforce_retention())
+    assert cut.log.unsettled is not None
+    assert cut.log.log_start_offset == 0
+    assert hosted.store.settle([cut.topic_partition]) == []
+    cut.log.settle()
+    asyncio.run(hosted.housekeeping._enforce_retention())
+    assert cut.log.log_start_offset == 2
+    hosted.store.close()

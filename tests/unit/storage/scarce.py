@@ -15,9 +15,11 @@ from tests.unit.storage.disk import QuickFiles
 class ScarceFiles(QuickFiles):
     """Counts the calls that need a descriptor."""
 
-    __slots__ = ("calls", "has_none", "refused", "refused_call")
+    __slots__ = ("calls", "has_none", "number", "refused", "refused_call")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = errno.EMFILE) -> None:
+        self.number = number
+        """What the system says: this process has no more (EMFILE), or the machine (ENFILE)."""
         self.calls = 0
         self.refused_call = -1
         """The number of the one that is refused; -1: none."""
@@ -50,7 +52,7 @@ class ScarceFiles(QuickFiles):
         self.calls += 1
         if self.has_none or number == self.refused_call:
             self.refused += 1
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+            raise OSError(self.number, os.strerror(self.number), str(path))
 
 
 def without_descriptors(log: Log) -> ScarceFiles:

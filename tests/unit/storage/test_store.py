@@ -11,7 +11,7 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.errors import ConfigError, CorruptData
 from barnabas.records.record import iterate_records
-from barnabas.storage.files import Lock, OsFiles
+from barnabas.storage.files import Entry, Lock, OsFiles
 from barnabas.storage.new_log import NewLog
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
@@ -313,6 +313,33 @@ def test_a_deleted_partition_makes_room_at_once(tmp_path: Path) -> None:
     assert (again.log_end_offset, again.topic_id) == (0, bytes(16))
     store.purge_deleted()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["t-0"]
+    store.close()
+
+
+class Listed(QuickFiles):
+    """Counts how often a directory is listed."""
+
+    __slots__ = ("times",)
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def list(self, path: Path) -> list[Entry]:
+        self.times += 1
+        return super().list(path)
+
+
+def test_a_deletion_does_not_look_through_its_directory(tmp_path: Path) -> None:
+    """ZK-4: of thousands of partitions each would look through all the others' names."""
+    files = Listed()
+    store = open_store(tmp_path, files=files)
+    names = [TopicPartition("t", number) for number in range(20)]
+    for name in names:
+        store.create(name, TOPIC_ID, LogConfig())
+    files.times = 0
+    store.delete(*names)
+    assert files.times == 0
+    assert store.logs == {}
     store.close()
 
 

@@ -32,7 +32,7 @@ SLOW_SYNC_US: Final = 1_500_000
 BUSY_TURN_US: Final = 2_000
 """What each turn takes of a broker whose machine is busy."""
 
-BUDGET_US: Final = 200_000
+BUDGET_US: Final = 50_000
 """Of a turn of a broker that serves."""
 LEAST_STALL_US: Final = 1_000
 """What a turn spends below that holds nobody up."""

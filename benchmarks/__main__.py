@@ -30,6 +30,7 @@ from benchmarks import (
     recovery,
     startup,
     transactions,
+    truncation,
     workloads,
 )
 from benchmarks.figures import Figure, parser_of, show
@@ -67,12 +68,19 @@ def measure(share: float, memory: WarmMemory) -> list[Figure]:
         ("producers", lambda: producers.measure(int(producers.PRODUCERS * share))),
         ("held up", lambda: held_up.measure(share)),
         ("partitions", lambda: partitions.measure(max(20, int(partitions.PARTITIONS * share)))),
+        ("truncation", lambda: _truncation(share)),
         ("clients", lambda: workloads.measure_alone(share, memory)),
     ]
     for name, part in parts:
         say(f"{name} ...")
         figures += part()
     return figures
+
+
+def _truncation(share: float) -> list[Figure]:
+    return truncation.measure(
+        max(2, int(truncation.CUTS * share)), max(20, int(truncation.PARTITIONS * share))
+    )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from barnabas.broker.follower_fetch import FollowerPass, replica_id_of
 from barnabas.broker.lanes import in_lane
 from barnabas.broker.near_fetch import NearPass
 from barnabas.broker.parked_fetch import ParkedFetch
-from barnabas.broker.slices import Pace, Slices, sliced
+from barnabas.broker.slices import Pace, Slices, freed, sliced
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.replication.fetch_session import FetchSession
@@ -68,6 +68,8 @@ def _collapse(request: FetchRequest) -> Slices[None]:
             if count % _CHEAP == 0 and pace.is_over():
                 yield
     if count > sum(map(len, wanted.values())) or len(request.topics) > len(by_topic):
+        for topic in request.topics:
+            yield from freed(topic.partitions)
         for key, topic in by_topic.items():
             topic.partitions = list(wanted[key].values())
         request.topics = list(by_topic.values())

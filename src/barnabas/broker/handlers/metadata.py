@@ -15,7 +15,7 @@ from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
 from barnabas.broker.deadline import within
-from barnabas.broker.slices import Pace, Slices, sliced
+from barnabas.broker.slices import Pace, Slices, freed, sliced
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.controller.topics import NewTopic, check_topic_name
@@ -86,6 +86,7 @@ def _answer(
             yield
     if context.version < _ASKS_BY_ID and is_refused:
         return MetadataResponse(topics=[_refused(each) for each in wanted])
+    yield from freed(wanted)
     if ids:
         found = (_by_id(context, topic_id) for topic_id in ids)
         return (yield from _respond(context, request, found))

@@ -1,11 +1,13 @@
-"""The exactly-once topic sink beside the one that is at least once, on one broker, turn by turn.
+"""What exactly once costs: our exactly-once sinks beside plain ones, on one broker, turn by turn.
 
     python -m benchmarks.spark_sinks [--records N] [--rounds N] [--cores N] [--batch-rows N]
 
-A topic of two partitions (8 bytes of key, 100 of value) is copied into another, by a batch job and
-by a stream, and by a stream in micro-batches so small that only what each of them costs is left.
-After a round that warms up the two sinks alternate; a ratio is the median of the rounds' own.
-CPU seconds are of the broker, the driver, the JVM and the Python workers together.
+A topic of two partitions (8 bytes of key, 100 of value) is copied into another topic, by the sink
+that is at least once and by the one that is exactly once, and into a table, by Spark's own Parquet
+sink and by the Delta sink: by a batch job, by a stream, and by a stream in micro-batches so small
+that only what each of them costs is left. After a round that warms up the two sinks of a pair
+alternate; a ratio is the median of the rounds' own. CPU seconds are of the broker, the driver, the
+JVM and the Python workers together.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -24,11 +27,19 @@ from barnabas.client.admin import NewTopic
 from barnabas.client.sync import SyncAdmin
 from benchmarks.spark_source import TOPIC, Cost, fill, measured, options, session
 
-SINKS = ("at least once", "exactly once")
 TARGET_PARTITIONS = 4
 SMALL_TOPIC = "small"
 SMALL_ROWS = 1_000
 SMALL_BATCHES = 20
+
+
+class Sink(NamedTuple):
+    """Where rows go; a table begins anew each time."""
+
+    name: str
+    format: str
+    options: dict[str, str]
+    is_table: bool
 
 
 def main() -> None:
@@ -42,70 +53,76 @@ def main() -> None:
         fill(broker, arguments.records)
         fill(broker, SMALL_ROWS * SMALL_BATCHES, SMALL_TOPIC)
         with SyncAdmin(broker.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic(name(sink), TARGET_PARTITIONS) for sink in SINKS])
+            admin.create_topics([NewTopic(each, TARGET_PARTITIONS) for each in ("least", "once")])
         spark = session(arguments.cores)
-        stream = partial(write_stream, spark, broker)
-        report(
-            f"batch job of {arguments.records:,} rows",
-            partial(write_batch, spark, broker),
-            arguments.records,
-            arguments.rounds,
-        )
-        report(
-            f"stream in micro-batches of {arguments.batch_rows:,} rows",
-            partial(stream, TOPIC, arguments.batch_rows),
-            arguments.records,
-            arguments.rounds,
-        )
-        report(
-            f"stream in micro-batches of {SMALL_ROWS:,} rows",
-            partial(stream, SMALL_TOPIC, SMALL_ROWS),
-            SMALL_ROWS * SMALL_BATCHES,
-            arguments.rounds,
-        )
+        small = SMALL_ROWS * SMALL_BATCHES
+        for pair in pairs(broker):
+            report(
+                f"batch job of {arguments.records:,} rows",
+                pair,
+                partial(write_batch, spark, broker),
+                arguments.records,
+                arguments.rounds,
+            )
+            for topic, records, rows in (
+                (TOPIC, arguments.records, arguments.batch_rows),
+                (SMALL_TOPIC, small, SMALL_ROWS),
+            ):
+                report(
+                    f"stream in micro-batches of {rows:,} rows",
+                    pair,
+                    partial(write_stream, spark, broker, topic, rows),
+                    records,
+                    arguments.rounds,
+                )
         spark.stop()
 
 
-def name(sink: str) -> str:
-    return sink.replace(" ", "-")
+def pairs(broker: Broker) -> list[tuple[Sink, Sink]]:
+    """The plain one first."""
+    servers = {"kafka.bootstrap.servers": broker.bootstrap_servers}
+    once = {**servers, "topic": "once", "exactlyOnce": "true"}
+    return [
+        (
+            Sink("at least once", "barnabas", {**servers, "topic": "least"}, is_table=False),
+            Sink("exactly once", "barnabas", once, is_table=False),
+        ),
+        (
+            Sink("Parquet", "parquet", {}, is_table=True),
+            Sink("Delta", "barnabas.delta", {}, is_table=True),
+        ),
+    ]
 
 
-def sink_options(broker: Broker, sink: str) -> dict[str, str]:
-    servers = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": name(sink)}
-    return {**servers, "exactlyOnce": str(sink == SINKS[1])}
-
-
-def write_batch(spark: SparkSession, broker: Broker, sink: str) -> None:
+def write_batch(spark: SparkSession, broker: Broker, sink: Sink) -> None:
     frame = spark.read.format("barnabas").options(**options(broker)).load().select("key", "value")
-    frame.write.format("barnabas").mode("append").options(**sink_options(broker, sink)).save()
+    writer = frame.write.format(sink.format).mode("append").options(**sink.options)
+    with tempfile.TemporaryDirectory() as directory:
+        writer.save(*[directory] * sink.is_table)
 
 
 def write_stream(
-    spark: SparkSession, broker: Broker, topic: str, batch_rows: int, sink: str
+    spark: SparkSession, broker: Broker, topic: str, batch_rows: int, sink: Sink
 ) -> None:
     frame = spark.readStream.format("barnabas").options(**options(broker, topic))
     frame = frame.option("maxOffsetsPerTrigger", batch_rows)
-    with tempfile.TemporaryDirectory() as checkpoint:
-        query = (
-            frame.load()
-            .select("key", "value")
-            .writeStream.format("barnabas")
-            .options(**sink_options(broker, sink), checkpointLocation=checkpoint)
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
+    with tempfile.TemporaryDirectory() as checkpoint, tempfile.TemporaryDirectory() as directory:
+        writer = frame.load().select("key", "value").writeStream.format(sink.format)
+        writer = writer.options(**sink.options, checkpointLocation=checkpoint)
+        writer.trigger(availableNow=True).start(*[directory] * sink.is_table).awaitTermination()
 
 
-def report(title: str, run: Callable[[str], None], records: int, rounds: int) -> None:
-    first, *rest = ([measured(partial(run, sink)) for sink in SINKS] for _ in range(1 + rounds))
+def report(
+    title: str, pair: tuple[Sink, Sink], run: Callable[[Sink], None], records: int, rounds: int
+) -> None:
+    first, *rest = ([measured(partial(run, sink)) for sink in pair] for _ in range(1 + rounds))
     print(title)
-    for at, sink in enumerate(SINKS):
+    for at, sink in enumerate(pair):
         costs = [costs[at] for costs in rest]
-        print(f"  {sink:14} first {rate(records, [first[at]])}   then {rate(records, costs)}")
-    wall = statistics.median(least.wall_s / once.wall_s for least, once in rest)
-    cpu = statistics.median(least.cpu_s / once.cpu_s for least, once in rest)
-    print(f"  exactly once at {wall:.2f} of the rate, {cpu:.2f} by CPU time", flush=True)
+        print(f"  {sink.name:14} first {rate(records, [first[at]])}   then {rate(records, costs)}")
+    wall = statistics.median(plain.wall_s / once.wall_s for plain, once in rest)
+    cpu = statistics.median(plain.cpu_s / once.cpu_s for plain, once in rest)
+    print(f"  {pair[1].name} at {wall:.2f} of the rate, {cpu:.2f} by CPU time", flush=True)
 
 
 def rate(records: int, costs: list[Cost]) -> str:

@@ -7,7 +7,7 @@ installed is all it takes:
         .option("subscribe", "web").load()
 
 Schema and options are those of Spark's Kafka connector (`options.py`). Reading is exactly once
-with a checkpoint; writing is at least once.
+with a checkpoint; writing is at least once, or exactly once with `exactlyOnce`.
 """
 
 from pyspark_barnabas.source import BarnabasDataSource as DefaultSource

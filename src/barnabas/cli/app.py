@@ -34,6 +34,7 @@ _COMMANDS = {
     "configs": "Show and change the configs of topics and brokers.",
     "metadata": "Look into the metadata tree, or fill an empty one.",
     "dump": "Print or check the files of a log directory.",
+    "table": "Merge and remove files of Delta tables.",
     "perf": "Measure how fast a cluster takes and gives records.",
 }
 

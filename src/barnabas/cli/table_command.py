@@ -1,0 +1,128 @@
+"""`barnabas table`: what keeps a Delta table small that many micro-batches were written to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from barnabas.cli.main import EXIT_OK
+from barnabas.cli.options import as_json, key_values
+from barnabas.errors import BarnabasError
+
+T = TypeVar("T")
+
+_SAFE_HOURS = 168  # as Delta has it: no reader and no writer takes longer than a week
+
+storage = click.option(
+    "--storage",
+    "storage_pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="How to reach an object store, such as AWS_REGION=eu-west-1; may be given several times.",
+)
+
+
+class TableError(BarnabasError):
+    """A table that is not there, or that cannot be changed now."""
+
+
+@click.group()
+def table() -> None:
+    """Merge the small files of Delta tables, and remove files that no reader needs.
+
+    \b
+    Examples:
+      barnabas table compact /tables/events
+      barnabas table vacuum /tables/events --dry-run
+    """
+
+
+@table.command()
+@click.argument("path")
+@storage
+@as_json
+def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
+    """Merge small files into large ones, in one commit; the rows stay.
+
+    The small files stay, too, for those who read an older version: a vacuum removes them. Writers
+    may go on meanwhile.
+
+    \b
+    Example:
+      barnabas table compact /tables/events
+    """
+
+    def merge(storage: dict[str, str]) -> tuple[int, int]:
+        from pyspark_barnabas.delta.compaction import compact as merged
+        from pyspark_barnabas.delta.options import delta_options
+
+        given = {f"storage.{name}": value for name, value in storage.items()}
+        return merged(delta_options({"path": path, **given}))
+
+    removed, added = _run(path, storage_pairs, merge)
+    if as_json:
+        click.echo(json.dumps({"filesRemoved": removed, "filesAdded": added}, indent=2))
+    else:
+        click.echo(f"merged {removed} files into {added}")
+    return EXIT_OK
+
+
+@table.command()
+@click.argument("path")
+@click.option(
+    "--retain-hours",
+    type=click.IntRange(0),
+    default=_SAFE_HOURS,
+    show_default=True,
+    metavar="N",
+    help="Keep what is younger: a reader may have begun with it, a writer not have committed it. "
+    "Less than the longest batch and query take is safe only where nobody uses the table.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@storage
+@as_json
+def vacuum(
+    path: str, retain_hours: int, dry_run: bool, storage_pairs: tuple[str, ...], as_json: bool
+) -> int:
+    """Remove files that no version of the table needs any more, or that no commit ever named.
+
+    \b
+    Examples:
+      barnabas table vacuum /tables/events --dry-run
+      barnabas table vacuum /tables/events --retain-hours 24
+    """
+
+    def remove(storage: dict[str, str]) -> list[str]:
+        from deltalake import DeltaTable
+
+        found = DeltaTable(path, storage_options=storage)
+        return found.vacuum(retain_hours, dry_run, enforce_retention_duration=False, full=True)
+
+    removed = _run(path, storage_pairs, remove)
+    if as_json:
+        click.echo(json.dumps(sorted(removed), indent=2))
+    elif dry_run:
+        for name in sorted(removed):
+            click.echo(name)
+    else:
+        click.echo(f"removed {len(removed)} files")
+    return EXIT_OK
+
+
+def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, str]], T]) -> T:
+    """What `work` gives, told how to reach the table. Raises TableError."""
+    try:
+        from deltalake.exceptions import DeltaError
+    except ImportError:
+        raise TableError("Delta tables need deltalake: pip install 'barnabas[delta]'") from None
+    for pair in storage_pairs:
+        if "=" not in pair:  # not shown: it may be a secret
+            raise click.UsageError("--storage: one value is not NAME=VALUE")
+    try:
+        return work(key_values(storage_pairs, "--storage"))
+    except (DeltaError, OSError) as error:
+        # Without the stack of deltalake's own language.
+        raise TableError(f"{path}: {str(error).splitlines()[0]}") from error

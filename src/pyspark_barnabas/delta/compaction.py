@@ -1,0 +1,171 @@
+"""Small files of a table merged into large ones, in one commit; the rows stay.
+
+Not by `deltalake`'s own `optimize`: of two that run at once version 1.6.6 commits both, and every
+row is in the table twice. Here a commit that others came before is looked at again: it goes on only
+if all files that it takes away are still there, so of two one is done, and an overwrite in between
+stays one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+import pyarrow.dataset as pa_dataset  # type: ignore[import-untyped]
+import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
+
+from barnabas.errors import BarnabasError, ConfigError
+from pyspark_barnabas.delta.files import DataFile, PartitionFile, partition_texts
+from pyspark_barnabas.delta.options import DeltaOptions
+from pyspark_barnabas.delta.schema import refuse_demands
+from pyspark_barnabas.delta.storage import filesystem, open_table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+TARGET_BYTES: Final = 128 << 20
+
+_SMALL_BYTES: Final = TARGET_BYTES // 2
+_GROUP_BYTES: Final = 32 << 20
+_ATTEMPTS: Final = 20  # of a commit that others come before
+_BATCH_ROWS: Final = 16_384
+_OPERATION: Final = "barnabas.operation"  # in the commit's own metadata
+
+Key = tuple[str | None, ...]
+
+
+class Compacted(NamedTuple):
+    """How many files became how many."""
+
+    removed: int
+    added: int
+
+
+class CompactionLost(BarnabasError):
+    """Others changed the files meanwhile; the table is as they left it."""
+
+
+class _Small(NamedTuple):
+    """A file of the table. `path` is where it is; the log has it with its `%` encoded again."""
+
+    path: str
+    size_bytes: int
+    key: Key
+
+
+def compact(options: DeltaOptions) -> Compacted:
+    """Raises `CompactionLost`, and `ConfigError` where there is no table or not one of ours."""
+    table = open_table(options)
+    if table is None:
+        raise ConfigError(f"{options.path}: there is no Delta table")
+    refuse_demands(table)
+    if "deletionVectors" in (table.protocol().reader_features or []):
+        raise ConfigError(f"{options.path} has deletion vectors, which this cannot merge")
+    bins = list(_bins(_small_files(table)))
+    if not bins:
+        return Compacted(0, 0)
+    where = filesystem(options)
+    merged: list[DataFile] = []
+    try:
+        for files in bins:
+            merged.append(_merge(where, table, files))
+        _commit(options, [file for files in bins for file in files], merged)
+    except BaseException:
+        for file in merged:
+            where.delete_file(file.path)
+        raise
+    return Compacted(sum(map(len, bins)), len(merged))
+
+
+def _small_files(table: DeltaTable) -> list[_Small]:
+    partition_by = table.metadata().partition_columns
+    actions = pa.table(table.get_add_actions())
+    texts: list[Sequence[str | None]] = []
+    if partition_by:
+        values = actions.column("partition").combine_chunks()
+        texts = [
+            partition_texts(values.field(name), name).to_pylist() if len(values) else []
+            for name in partition_by
+        ]
+    keys = zip(*texts, strict=True) if partition_by else [()] * actions.num_rows
+    paths, sizes = actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist()
+    every = (_Small(unquote(path), *rest) for path, *rest in zip(paths, sizes, keys, strict=True))
+    return [file for file in every if file.size_bytes < _SMALL_BYTES]
+
+
+def _bins(files: Sequence[_Small]) -> Iterator[list[_Small]]:
+    """Files that become one; each is in one alone, and of one partition."""
+    by_key: dict[Key, list[_Small]] = {}
+    for file in files:
+        by_key.setdefault(file.key, []).append(file)
+    for own in by_key.values():
+        found: list[_Small] = []
+        for file in own:
+            if sum(each.size_bytes for each in found) + file.size_bytes > TARGET_BYTES:
+                if len(found) > 1:
+                    yield found
+                found = []
+            found.append(file)
+        if len(found) > 1:
+            yield found
+
+
+def _merge(where: pa_fs.FileSystem, table: DeltaTable, files: Sequence[_Small]) -> DataFile:
+    partition_by = table.metadata().partition_columns
+    whole = pa.schema(table.schema().to_arrow())
+    schema = pa.schema([field for field in whole if field.name not in partition_by])
+    target = PartitionFile(where, schema, dict(zip(partition_by, files[0].key, strict=True)))
+    try:
+        # Columns that a file lacks become null, those within its structs, too.
+        found = pa_dataset.dataset(
+            [file.path for file in files], schema=schema, format="parquet", filesystem=where
+        )
+        for batch in found.to_batches(batch_size=_BATCH_ROWS, batch_readahead=2):
+            target.add(batch)
+            if target.waiting_bytes > _GROUP_BYTES:
+                target.flush()
+        return target.finish()
+    except BaseException:
+        target.discard()
+        raise
+
+
+def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile]) -> None:
+    from deltalake import CommitProperties
+    from deltalake.exceptions import CommitFailedError
+    from deltalake.transaction import AddAction, RemoveAction
+
+    now_ms = int(time.time() * 1000)
+    actions: list[Any] = [
+        AddAction(
+            file.path, file.size_bytes, file.partition_values, file.modified_ms, False, file.stats
+        )
+        for file in new
+    ]
+    for _ in range(_ATTEMPTS):
+        table = open_table(options)
+        if table is None or not set(old) <= set(_small_files(table)):
+            break
+        names = table.metadata().partition_columns
+        removed = [
+            RemoveAction(
+                each.path, False, now_ms, each.size_bytes, dict(zip(names, each.key, strict=True))
+            )
+            for each in old
+        ]
+        try:
+            table.create_write_transaction(
+                [*actions, *removed],
+                "append",
+                table.schema(),
+                partition_by=names,
+                # `deltalake` itself would try again, and look less closely.
+                commit_properties=CommitProperties({_OPERATION: "compact"}, max_commit_retries=0),
+            )
+        except CommitFailedError:
+            continue
+        return
+    raise CompactionLost(f"{options.path}: others changed the same files meanwhile")

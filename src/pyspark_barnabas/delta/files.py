@@ -1,0 +1,210 @@
+"""A task of the Delta sink: Arrow batches into Parquet files, one for each partition of the table.
+
+A file has a random name and lies in a directory that names its partition: the table's log says so,
+too, and by the protocol that is what counts, but Polars goes by the directory. What no commit names
+is invisible, and goes with a vacuum.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from barnabas.errors import ConfigError
+from pyspark_barnabas.delta.stats import statistics
+
+MOST_PARTITIONS: Final = 1_000  # of one task: each is an open file, and a file is small then
+
+_GROUP_BYTES: Final = 32 << 20  # of rows that wait for the others of their row group, in one file
+_MOST_BYTES: Final = 128 << 20  # of all such rows
+
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST_NAME: Final = 255  # bytes, of file systems
+
+Key = tuple[str | None, ...]
+
+
+class DataFile(NamedTuple):
+    """A Parquet file that is written and not committed."""
+
+    path: str  # from the table's root
+    size_bytes: int
+    partition_values: Mapping[str, str | None]
+    stats: str
+    modified_ms: int
+    rows: int
+
+
+class FileWriter:
+    """One task's files. Raises `ConfigError` for rows that cannot be in the table.
+
+    `required`: columns that may not be null.
+    """
+
+    def __init__(
+        self,
+        filesystem: pa_fs.FileSystem,
+        schema: pa.Schema,
+        partition_by: Sequence[str],
+        required: Collection[str] = (),
+    ) -> None:
+        self._filesystem = filesystem
+        self._partition_by = partition_by
+        self._required = required
+        inside = [field for field in schema if field.name not in partition_by]
+        self._schema = pa.schema(inside)
+        self._open: dict[Key, PartitionFile] = {}
+        self._waiting_bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        for name in self._required:
+            if batch.column(name).null_count:
+                raise ConfigError(f"column {name} is null in a row, in the table it may not be")
+        rows = batch.select(self._schema.names)
+        for key, mask in self._split(batch):
+            file = self._open.get(key)
+            if file is None:
+                if len(self._open) >= MOST_PARTITIONS:
+                    raise ConfigError(
+                        f"one task has rows of more than {MOST_PARTITIONS} partitions of the table "
+                        f"({', '.join(self._partition_by)}): repartition by them before writing"
+                    )
+                values = dict(zip(self._partition_by, key, strict=True))
+                file = self._open[key] = PartitionFile(self._filesystem, self._schema, values)
+            self._waiting_bytes += file.add(rows if mask is None else rows.filter(mask))
+            if file.waiting_bytes > _GROUP_BYTES:
+                self._waiting_bytes -= file.flush()
+        if self._waiting_bytes > _MOST_BYTES:
+            self._waiting_bytes -= sum(each.flush() for each in self._open.values())
+
+    def finish(self) -> list[DataFile]:
+        return [file.finish() for file in self._open.values()]
+
+    def discard(self) -> None:
+        """Remove what was written, as far as that goes: no commit will name it."""
+        for file in self._open.values():
+            file.discard()
+
+    def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[Key, pa.Array | None]]:
+        """Each partition with a mask of its rows; no mask: all of them."""
+        if not batch.num_rows:
+            return
+        if not self._partition_by:
+            yield (), None
+            return
+        columns = [partition_texts(batch.column(name), name) for name in self._partition_by]
+        keys = pa.StructArray.from_arrays(columns, names=[str(at) for at in range(len(columns))])
+        distinct = dict.fromkeys(tuple(each.values()) for each in keys.to_pylist())
+        if len(distinct) == 1:
+            yield next(iter(distinct)), None
+            return
+        for key in distinct:
+            mask = None
+            for column, value in zip(columns, key, strict=True):
+                own = pc.is_null(column) if value is None else pc.equal(column, value)
+                own = pc.fill_null(own, False)
+                mask = own if mask is None else pc.and_(mask, own)
+            yield key, mask
+
+
+class PartitionFile:
+    """A file of one partition that is being written."""
+
+    def __init__(
+        self,
+        filesystem: pa_fs.FileSystem,
+        schema: pa.Schema,
+        partition_values: Mapping[str, str | None],
+    ) -> None:
+        self._filesystem = filesystem
+        self._partition_values = partition_values
+        directories = [_directory(name, value) for name, value in partition_values.items()]
+        if directories:
+            filesystem.create_dir("/".join(directories))
+        self._path = "/".join([*directories, f"part-{uuid4()}.parquet"])
+        self._schema = schema
+        self._waiting: list[pa.RecordBatch] = []
+        self.waiting_bytes = 0
+        self._footers: list[pq.FileMetaData] = []
+        self._writer = pq.ParquetWriter(
+            self._path,
+            schema,
+            filesystem=filesystem,
+            compression="zstd",
+            metadata_collector=self._footers,
+            coerce_timestamps="us",
+        )
+
+    def add(self, rows: pa.RecordBatch) -> int:
+        """Returns how many bytes wait more than before."""
+        self._waiting.append(rows)
+        self.waiting_bytes += rows.nbytes
+        return int(rows.nbytes)
+
+    def flush(self) -> int:
+        """Write what waits as one row group; returns how many bytes that were."""
+        written, self.waiting_bytes = self.waiting_bytes, 0
+        if self._waiting:
+            rows = pa.Table.from_batches(self._waiting)
+            same = rows.schema.equals(self._schema)
+            self._writer.write_table(rows if same else rows.cast(self._schema))
+            self._waiting = []
+        return written
+
+    def finish(self) -> DataFile:
+        self.flush()
+        self._writer.close()
+        (footer,) = self._footers
+        size_bytes = self._filesystem.get_file_info(self._path).size
+        modified_ms = int(time.time() * 1000)
+        stats = statistics(footer)
+        values = self._partition_values
+        return DataFile(self._path, size_bytes, values, stats, modified_ms, footer.num_rows)
+
+    def discard(self) -> None:
+        self._waiting = []
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._filesystem.delete_file(self._path)
+
+
+def _directory(name: str, value: str | None) -> str:
+    text = _NULL if value is None else quote(value, safe="")
+    directory = f"{quote(name, safe='')}={text}"
+    if len(directory) > _LONGEST_NAME:
+        raise ConfigError(
+            f"a row's {name} has {len(value or '')} characters: too long for the name of a "
+            "partition's directory"
+        )
+    return directory
+
+
+def partition_texts(column: pa.Array, name: str) -> pa.Array:
+    """A partition column's values as the log has them (Delta's protocol, "Partition Value
+    Serialization")."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pc.if_else(pc.equal(column, ""), None, column).cast(pa.string())
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date(kind):
+        return column.cast(pa.string())
+    if pa.types.is_timestamp(kind):
+        return pa.array([_instant(value) for value in column.to_pylist()], pa.string())
+    raise ConfigError(f"column {name} is {kind}, which no table can be partitioned by")
+
+
+def _instant(value: Any) -> str | None:
+    if value is None:
+        return None
+    assert isinstance(value, datetime.datetime)
+    return value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

@@ -1,0 +1,93 @@
+"""The options of `format("barnabas.delta")`: Delta's own, by the same names, where it has them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.errors import ConfigError
+from pyspark_barnabas.given import GivenOptions, boolean
+
+_STORAGE = "storage."
+_NAMES = (
+    "path",
+    "partitionBy",
+    "mergeSchema",
+    "txnAppId",
+    "txnVersion",
+    "txnBegins",
+    "txnQuery",
+    "compactEvery",
+)
+_OF_SPARK = frozenset(("checkpointlocation", "queryname"))
+
+
+class DeltaOptions(NamedTuple):
+    """Where a table is, and how it is written."""
+
+    path: str
+    partition_by: tuple[str, ...]
+    merge_schema: bool
+    app_id: str | None
+    version: int | None
+    query: str | None  # whose micro-batch it is
+    begins: int | None  # a query's first version, if not 0
+    compact_every: int | None  # commits
+    storage: Mapping[str, str]  # of the object store, as `deltalake` names them
+
+    def __repr__(self) -> str:
+        return f"DeltaOptions({self.path})"  # without what opens an object store
+
+
+def delta_options(given: Mapping[str, str]) -> DeltaOptions:
+    """Raises `ConfigError` naming the option."""
+    options = GivenOptions(given)
+    _refuse_unknown(options.names())
+    path = options.get("path")
+    if not path:
+        raise ConfigError("the table's path is missing: give it to save() or start()")
+    app_id = options.get("txnAppId")
+    version = options.parsed("txnVersion", _version, None)
+    if version is not None and app_id is None:
+        raise ConfigError("option txnVersion needs txnAppId: whose version it is")
+    return DeltaOptions(
+        # Tasks may have another working directory than the driver.
+        path if "://" in path or path.startswith("file:") else str(Path(path).absolute()),
+        _columns(options.get("partitionBy")),
+        options.parsed("mergeSchema", boolean, False),
+        app_id,
+        version,
+        options.get("txnQuery"),
+        options.parsed("txnBegins", _version, None),
+        options.positive("compactEvery"),
+        {
+            name[len(_STORAGE) :]: value
+            for name, value in given.items()
+            if name.lower().startswith(_STORAGE)
+        },
+    )
+
+
+def _columns(text: str | None) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    if len({name.lower() for name in names}) < len(names):
+        raise ConfigError(f"option partitionBy={text!r}: a column stands there twice")
+    return names
+
+
+def _version(text: str) -> int | None:
+    if not text.strip().isdecimal() or int(text) > 2**63 - 1:
+        raise ValueError("a whole number from 0")
+    return int(text)
+
+
+def _refuse_unknown(names: list[str]) -> None:
+    exist = {name.lower(): name for name in _NAMES}
+    for name in names:
+        if name in exist or name.startswith(_STORAGE) or name in _OF_SPARK:
+            continue
+        near = difflib.get_close_matches(name, exist, n=1)
+        hint = f"; did you mean {exist[near[0]]}?" if near else ""
+        raise ConfigError(f"format barnabas.delta has no option {name!r}{hint}")

@@ -1,0 +1,248 @@
+"""Columns as Delta has them: which types there are, and whether rows fit a table that is there.
+
+Nested types are looked into, and every complaint names the place in full: `items.element.price`,
+`prices.value.currency`, as Delta itself names what is inside an array or a map.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable, Schema
+
+_TYPES: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_boolean,
+    pa.types.is_signed_integer,
+    pa.types.is_float32,
+    pa.types.is_float64,
+    pa.types.is_decimal128,
+    pa.types.is_date32,
+)
+# What a partition's directory and the log can name without doubt.
+_OF_PARTITIONS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_boolean,
+    pa.types.is_signed_integer,
+    pa.types.is_date32,
+    pa.types.is_timestamp,
+)
+# How Spark marks what its Arrow form does not tell from a struct.
+_MARKS: Final = (b"variant", b"geometry", b"geography")
+# What a table may demand of its writers in a column's metadata, and this one does not do.
+_DEMANDS: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
+
+
+Path = tuple[str, ...]  # from a column to a field within it
+
+
+class Difference(NamedTuple):
+    """A column or a nested field that rows have and the table has not, or the other way."""
+
+    path: Path
+    is_new: bool
+    may_be_null: bool
+
+    def __str__(self) -> str:
+        return ".".join(self.path)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Spark's columns in Arrow. Raises `ConfigError` naming one that has no form there."""
+    for field in schema:
+        try:
+            to_arrow_schema(StructType([field]), timezone="UTC")
+        except (PySparkException, ValueError) as error:
+            raise _no_such_type(field.name, field.dataType.simpleString()) from error
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def check_types(schema: pa.Schema) -> None:
+    """Raises `ConfigError` for names that are there twice and for types that Delta has not."""
+    _check_fields("", list(schema))
+
+
+def _check_fields(path: str, fields: Sequence[pa.Field]) -> None:
+    seen: dict[str, str] = {}
+    for field in fields:
+        name = f"{path}{field.name}"
+        if name.lower() in seen:
+            raise ConfigError(
+                f"columns {seen[name.lower()]} and {name} are one to Delta, which tells no case"
+            )
+        seen[name.lower()] = name
+        _check_type(name, field.type)
+
+
+def _check_type(path: str, kind: pa.DataType) -> None:
+    if pa.types.is_struct(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        if any(mark in (field.metadata or {}) for field in fields for mark in _MARKS):
+            raise _no_such_type(path, "a variant, geometry or geography")
+        _check_fields(f"{path}.", fields)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        _check_type(f"{path}.element", kind.value_type)
+    elif pa.types.is_map(kind):
+        _check_type(f"{path}.key", kind.key_type)
+        _check_type(f"{path}.value", kind.item_type)
+    elif pa.types.is_timestamp(kind):
+        if kind.unit != "us":
+            raise _no_such_type(path, kind)
+    elif not any(is_kind(kind) for is_kind in _TYPES):
+        raise _no_such_type(path, kind)
+
+
+def _no_such_type(path: str, kind: object) -> ConfigError:
+    return ConfigError(f"column {path} is {kind}, which is no type of Delta tables: cast it")
+
+
+def check_partitioning(schema: pa.Schema, partition_by: Sequence[str]) -> None:
+    """Raises `ConfigError` for columns by which files cannot be apart."""
+    for name in partition_by:
+        if name not in schema.names:
+            raise ConfigError(f"there is no column {name!r} to partition by")
+        kind = schema.field(name).type
+        if not any(is_kind(kind) for is_kind in _OF_PARTITIONS):
+            raise ConfigError(f"column {name} is {kind}, which this sink cannot partition by")
+    if partition_by and len(partition_by) == len(schema):
+        raise ConfigError("all columns are to partition by: none is left for the files")
+
+
+def nullable_schema(schema: pa.Schema) -> Schema:
+    """As a new table has it: everything may be null, as Delta's own writer makes a table."""
+    from deltalake import Schema
+
+    return Schema.from_arrow(pa.schema([_nullable(field) for field in schema]))
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _nullable_type(field.type))
+
+
+def _nullable_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_nullable(kind.field(at)) for at in range(kind.num_fields)])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(pa.field("element", _nullable_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_nullable_type(kind.key_type), _nullable_type(kind.item_type))
+    return kind
+
+
+def new_fields(table: DeltaTable, schema: pa.Schema, *, merge: bool) -> list[Any]:
+    """Columns that the table lacks, wholly or a field within them, for its `add_columns`.
+
+    Raises `ConfigError` where rows do not fit: another type, a new column or field if not `merge`,
+    one that is missing or may be null where the table's may not.
+    """
+    from deltalake import Schema
+
+    given = Schema.from_arrow(schema).fields
+    differences = list(_in_fields((), table.schema().fields, given))
+    new = [each for each in differences if each.is_new]
+    missing = [str(each) for each in differences if not each.is_new and not each.may_be_null]
+    if missing:
+        raise ConfigError(f"column {', '.join(missing)} is missing, which may not be null")
+    if new and not merge:
+        raise ConfigError(
+            f"the table has no column {', '.join(map(str, new))}: drop it, or add it to the table "
+            "with mergeSchema=true"
+        )
+    # `add_columns` merges what is within a struct, also within that of an array or of a map.
+    changed = {each.path[0] for each in new}
+    return [field for field in nullable_schema(schema).fields if field.name in changed]
+
+
+def _in_fields(path: Path, own: Sequence[Any], given: Sequence[Any]) -> Iterator[Difference]:
+    there = {field.name: field for field in own}
+    in_any_case = {field.name.lower(): field.name for field in own}
+    for field in given:
+        inner = (*path, field.name)
+        name = ".".join(inner)
+        if field.name in there:
+            mine = there[field.name]
+            if path:  # of whole columns the rows themselves are looked at
+                _check_nullable(inner, mine.nullable, field.nullable)
+            yield from _in_type(inner, mine.type, field.type)
+        elif field.name.lower() in in_any_case:
+            raise ConfigError(
+                f"column {name} is {in_any_case[field.name.lower()]} in the table, and Delta tells "
+                "no case: rename it"
+            )
+        else:
+            yield Difference(inner, True, field.nullable)
+    names = {field.name for field in given}
+    for field in own:
+        if field.name not in names:
+            yield Difference((*path, field.name), False, field.nullable)
+
+
+def _in_type(path: Path, own: Any, given: Any) -> Iterator[Difference]:
+    from deltalake.schema import ArrayType, MapType, PrimitiveType
+    from deltalake.schema import StructType as DeltaStruct
+
+    if type(own) is not type(given) or (isinstance(own, PrimitiveType) and own != given):
+        raise ConfigError(f"column {'.'.join(path)} is {_name(given)}, in the table {_name(own)}")
+    if isinstance(own, DeltaStruct):
+        yield from _in_fields(path, own.fields, given.fields)
+    elif isinstance(own, ArrayType):
+        inner = (*path, "element")
+        _check_nullable(inner, own.contains_null, given.contains_null)
+        yield from _in_type(inner, own.element_type, given.element_type)
+    elif isinstance(own, MapType):
+        inner = (*path, "value")
+        _check_nullable(inner, own.value_contains_null, given.value_contains_null)
+        yield from _in_type((*path, "key"), own.key_type, given.key_type)
+        yield from _in_type(inner, own.value_type, given.value_type)
+
+
+def _check_nullable(path: Path, own: bool, given: bool) -> None:
+    if given and not own:
+        raise ConfigError(f"column {'.'.join(path)} may be null, in the table it may not")
+
+
+def _name(kind: Any) -> str:
+    name: str = kind.type
+    return name
+
+
+def refuse_demands(table: DeltaTable) -> None:
+    """Raises `ConfigError` for what the table asks of its writers and this one does not do."""
+    settings = table.metadata().configuration
+    constraints = sorted(name for name in settings if name.startswith("delta.constraints."))
+    if constraints:
+        raise ConfigError(
+            f"the table has {', '.join(constraints)}, and this sink checks no constraints"
+        )
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        raise ConfigError("the table has delta.columnMapping.mode, which this sink cannot do")
+    for name, demand in _demands("", json.loads(table.schema().to_json())):
+        raise ConfigError(f"column {name} of the table has {demand}, which this sink does not do")
+
+
+def _demands(path: str, node: Any) -> Iterator[tuple[str, str]]:
+    """Columns with what they demand, wherever in the schema's JSON they stand."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _demands(path, each)
+    elif isinstance(node, dict):
+        if "name" in node:
+            path = f"{path}.{node['name']}" if path else str(node["name"])
+            yield from ((path, each) for each in _DEMANDS if each in node.get("metadata", {}))
+        for name, each in node.items():
+            if name != "metadata":
+                yield from _demands(path, each)

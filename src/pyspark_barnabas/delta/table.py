@@ -1,0 +1,298 @@
+"""A Delta table as the sink's driver sees it: made, checked, committed to (through `deltalake`)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
+
+from barnabas.errors import BarnabasError, ConfigError
+from pyspark_barnabas.delta.compaction import compact
+from pyspark_barnabas.delta.files import DataFile
+from pyspark_barnabas.delta.options import DeltaOptions
+from pyspark_barnabas.delta.progress import (
+    MicroBatch,
+    Progress,
+    is_committed,
+    is_committed_job,
+    query_application,
+)
+from pyspark_barnabas.delta.schema import (
+    check_partitioning,
+    check_types,
+    new_fields,
+    nullable_schema,
+    refuse_demands,
+)
+from pyspark_barnabas.delta.storage import filesystem, open_table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_log = logging.getLogger(__name__)
+
+_ATTEMPTS: Final = 20  # of a commit that others come before
+_FIRST_LOOK: Final = 10  # commits that are looked at for the last one of ours
+_UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_OWN_NAME: Final = re.compile(rf"part-{_UUID}\.parquet|\..*|_delta_log")
+# In a commit's own metadata:
+_APPLICATION: Final = "barnabas.txnAppId"
+_ROWS: Final = "barnabas.rows"
+
+
+class CommitLost(BarnabasError):
+    """Nothing was committed, and these files cannot be any more: the batch has to run again."""
+
+
+class Layout(NamedTuple):
+    """What a task has to know of a table."""
+
+    partition_by: tuple[str, ...]  # columns by which files are apart
+    required: frozenset[str] = frozenset()  # columns that may not be null
+
+
+class Table:
+    """One table, looked up anew for each question: others write to it."""
+
+    def __init__(self, options: DeltaOptions) -> None:
+        self._options = options
+
+    def open(self) -> DeltaTable | None:
+        """As it is now; None: there is none yet."""
+        return open_table(self._options)
+
+    def check(self, schema: pa.Schema) -> Layout:
+        """Raises `ConfigError` if rows of this schema cannot be written."""
+        check_types(schema)
+        table = self.open()
+        if table is None:
+            check_partitioning(schema, self._options.partition_by)
+            self._check_empty()
+            return Layout(self._options.partition_by)
+        self._check_partitioning(table)
+        refuse_demands(table)
+        layout = _layout(table)
+        check_partitioning(schema, layout.partition_by)
+        new_fields(table, schema, merge=self._options.merge_schema)
+        return layout
+
+    def partition_by(self) -> tuple[str, ...]:
+        """The columns by which files are apart: the table's, else those of the options."""
+        table = self.open()
+        return self._options.partition_by if table is None else _layout(table).partition_by
+
+    def commit(
+        self, schema: pa.Schema, files: Sequence[DataFile], *, overwrite: bool, query: str | None
+    ) -> bool:
+        """Add the files in one commit; False: it was committed before.
+
+        `query`: that of a stream, whose progress is judged strictly; None for a batch job, of which
+        a version that is not newer is passed over, as by Delta's own writer.
+
+        Raises `NotExactlyOnce`, `ConfigError` for a schema that does not fit, `CommitLost`.
+        """
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        came_first = ""
+        for _ in range(_ATTEMPTS):
+            table = self.open()
+            if self._is_committed(table, files, query):
+                return False
+            self._check_files(table, files)
+            properties = self._properties(files, query)
+            before = 0 if table is None else table.version()
+            try:
+                if table is None:
+                    self._create(schema, files, properties)
+                else:
+                    self._add(table, schema, files, properties, overwrite=overwrite)
+            except CommitFailedError as error:
+                came_first = _said(error)
+                _log.info("another commit of %s came first: %s", self._options.path, came_first)
+                continue
+            except (DeltaError, OSError) as error:
+                # Two writers that make the table at once: one finds it there.
+                if table is None and self.open() is not None:
+                    continue
+                raise BarnabasError(f"{self._options.path}: {_said(error)}") from error
+            if table is not None:
+                self._compact(table, before)
+            return True
+        raise CommitLost(
+            f"{self._options.path}: {_ATTEMPTS} times others committed first, or it seemed so "
+            f"({came_first})"
+        )
+
+    # ---- what is there ----
+
+    def _is_committed(
+        self, table: DeltaTable | None, files: Sequence[DataFile], query: str | None
+    ) -> bool:
+        app_id, version = self._options.app_id, self._options.version
+        if app_id is None or version is None:
+            return False
+        found = Progress() if table is None else _progress(table, app_id, query)
+        begins = self._options.begins
+        if query is None:
+            return is_committed_job(found, app_id, version, begins)
+        return is_committed(found, MicroBatch(app_id, query, version, _rows(files), begins))
+
+    def _check_empty(self) -> None:
+        """A table is not made around files that are there: a vacuum would take them away."""
+        own = [f"{name}=" for name in self._options.partition_by]
+        for info in filesystem(self._options).get_file_info(pa_fs.FileSelector("")):
+            name = info.base_name
+            if not _OWN_NAME.fullmatch(name) and not name.startswith(tuple(own)):
+                raise ConfigError(
+                    f"{self._options.path} is no Delta table and not empty ({name}): name another "
+                    "place"
+                )
+
+    def _check_partitioning(self, table: DeltaTable) -> None:
+        wanted, found = self._options.partition_by, _layout(table).partition_by
+        if wanted and wanted != found:
+            raise ConfigError(
+                f"option partitionBy={','.join(wanted)}: the table is partitioned by "
+                f"{', '.join(found) or 'nothing'}"
+            )
+
+    def _check_files(self, table: DeltaTable | None, files: Sequence[DataFile]) -> None:
+        """Raises `CommitLost` if the table cannot have them (any more)."""
+        partition_by = self._options.partition_by if table is None else _layout(table).partition_by
+        if any(tuple(file.partition_values) != partition_by for file in files):
+            raise CommitLost(
+                f"{self._options.path} became another table while rows were written for it: it is "
+                f"partitioned by {', '.join(partition_by) or 'nothing'}"
+            )
+        if not files:
+            return
+        found = filesystem(self._options).get_file_info([file.path for file in files])
+        for file, info in zip(files, found, strict=True):
+            if info.size != file.size_bytes:
+                raise CommitLost(
+                    f"{self._options.path}/{file.path} is not as a task wrote it: removed by a "
+                    "vacuum that keeps too little, or written where only the task's machine sees it"
+                )
+
+    # ---- what is written ----
+
+    def _create(self, schema: pa.Schema, files: Sequence[DataFile], properties: Any) -> None:
+        from deltalake.transaction import create_table_with_add_actions
+
+        create_table_with_add_actions(
+            self._options.path,
+            nullable_schema(schema),
+            _actions(files),
+            mode="error",
+            partition_by=list(self._options.partition_by),
+            storage_options=dict(self._options.storage),
+            commit_properties=properties,
+        )
+
+    def _add(
+        self,
+        table: DeltaTable,
+        schema: pa.Schema,
+        files: Sequence[DataFile],
+        properties: Any,
+        *,
+        overwrite: bool,
+    ) -> None:
+        self._check_partitioning(table)
+        refuse_demands(table)
+        new = new_fields(table, schema, merge=self._options.merge_schema)
+        if new:
+            # A commit of its own: no harm if the next one fails.
+            table.alter.add_columns(new)
+        table.create_write_transaction(
+            _actions(files),
+            "overwrite" if overwrite else "append",
+            table.schema(),
+            partition_by=list(_layout(table).partition_by),
+            commit_properties=properties,
+        )
+
+    def _properties(self, files: Sequence[DataFile], query: str | None) -> Any:
+        from deltalake import CommitProperties, Transaction
+
+        app_id, version = self._options.app_id, self._options.version
+        # `deltalake` would try again by itself, and less carefully: an overwrite leaves what a
+        # compaction has merged meanwhile, and a table that is made twice has both first batches.
+        if app_id is None or version is None:
+            return CommitProperties(max_commit_retries=0)
+        transactions = [Transaction(app_id, version)]
+        if query is not None:
+            transactions.append(Transaction(query_application(app_id, query), version))
+        said = {_APPLICATION: app_id, _ROWS: str(_rows(files))}
+        return CommitProperties(said, max_commit_retries=0, app_transactions=transactions)
+
+    def _compact(self, table: DeltaTable, before: int) -> None:
+        """`before`: the version that was added to. What fails here does not undo the commit."""
+        every = self._options.compact_every
+        if every is None:
+            return
+        from deltalake.exceptions import DeltaError
+
+        try:
+            table.update_incremental()
+            if table.version() // every != before // every:
+                compact(self._options)
+        # A concurrent change: the next time will do.
+        except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
+            _log.warning("%s is not compacted now: %s", self._options.path, _said(error))
+
+
+def _layout(table: DeltaTable) -> Layout:
+    required = frozenset(field.name for field in table.schema().fields if not field.nullable)
+    return Layout(tuple(table.metadata().partition_columns), required)
+
+
+def _progress(table: DeltaTable, app_id: str, query: str | None) -> Progress:
+    application = table.transaction_version(app_id)
+    if application is None:
+        return Progress()
+    own = None if query is None else table.transaction_version(query_application(app_id, query))
+    # The application's versions stay in the log of a table that is restored, its rows do not.
+    looked_at = _FIRST_LOOK
+    while True:
+        commits = table.history(looked_at)  # the newest first
+        restored_to: list[int] = []
+        for commit in commits:
+            if commit.get(_APPLICATION) == app_id:
+                rows = commit.get(_ROWS)
+                is_restored = any(version < commit["version"] for version in restored_to)
+                return Progress(application, own, None if rows is None else int(rows), is_restored)
+            if commit.get("operation") == "RESTORE":
+                restored_to.append(int(commit["operationParameters"].get("version", -1)))
+        if len(commits) < looked_at:
+            return Progress(application, own, None, bool(restored_to))
+        looked_at *= 10
+
+
+def _said(error: Exception) -> str:
+    """Without the stack of `deltalake`'s own language."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _rows(files: Sequence[DataFile]) -> int:
+    return sum(file.rows for file in files)
+
+
+def _actions(files: Sequence[DataFile]) -> list[Any]:
+    from deltalake.transaction import AddAction
+
+    return [
+        AddAction(
+            file.path,
+            file.size_bytes,
+            file.partition_values,
+            file.modified_ms,
+            True,
+            file.stats,
+        )
+        for file in files
+    ]

@@ -1,0 +1,95 @@
+"""The Delta sink's writers: what Spark's tasks and Spark's driver call.
+
+A stream's micro-batch is one commit, recognised by the query's id and the batch's number when it
+comes again. A task that runs twice has written its files twice; those that no message names are not
+committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from barnabas.errors import ConfigError
+from pyspark_barnabas.delta.files import DataFile, FileWriter
+from pyspark_barnabas.delta.options import DeltaOptions
+from pyspark_barnabas.delta.schema import arrow_schema
+from pyspark_barnabas.delta.storage import filesystem
+from pyspark_barnabas.delta.table import Table
+
+
+class FilesWritten(WriterCommitMessage):
+    """A task's files, and of which query it was."""
+
+    def __init__(self, query: str | None, files: Sequence[DataFile]) -> None:
+        self.query = query
+        self.files = list(files)
+
+
+class _Writer:
+    """What batch jobs and streams share."""
+
+    def __init__(self, options: DeltaOptions, schema: StructType, overwrite: bool) -> None:
+        self._options = options
+        self._schema = arrow_schema(schema)
+        self._overwrite = overwrite
+        self._layout = Table(options).check(self._schema)
+
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> list[DataFile]:
+        writer = FileWriter(filesystem(self._options), self._schema, *self._layout)
+        try:
+            for batch in batches:
+                writer.write(batch)
+            return writer.finish()
+        except BaseException:
+            writer.discard()
+            raise
+
+    def _commit(
+        self, options: DeltaOptions, messages: list[WriterCommitMessage | None], query: str | None
+    ) -> bool:
+        files = [file for each in messages if isinstance(each, FilesWritten) for file in each.files]
+        return Table(options).commit(self._schema, files, overwrite=self._overwrite, query=query)
+
+
+class DeltaWriter(_Writer, DataSourceArrowWriter):
+    """`df.write.format("barnabas.delta").mode("append" or "overwrite")`."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
+        return FilesWritten(None, self._write(iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._commit(self._options, messages, self._options.query)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing to do: files that no commit names go with a vacuum."""
+
+
+class DeltaStreamWriter(_Writer, DataSourceStreamArrowWriter):
+    """`df.writeStream.format("barnabas.delta")`; output mode `complete` replaces all rows."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
+        context = TaskContext.get()
+        query = context.getLocalProperty("sql.streaming.queryId") if context else None
+        if query is None:
+            raise ConfigError("Spark did not say which query this task belongs to")
+        return FilesWritten(query, self._write(iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        written = [each for each in messages if isinstance(each, FilesWritten)]
+        if written:
+            query = str(written[0].query)
+            app_id = self._options.app_id or query
+            options = self._options._replace(app_id=app_id, version=batchId)
+            self._commit(options, messages, query)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """As of `DeltaWriter`; and the outcome of a commit may be unknown."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from tests.foreign import CHECKOUT, require_java
 
 DEFAULT_ADDRESS = "localhost:9092"
 TIMEOUT_SECONDS = 180
+# What stands behind `$ barnabas`, and what it prints: up to the next line of that kind.
+COMMAND = re.compile(r"^\$ barnabas (.*)\n((?:(?![$`]).*\n)*)", re.MULTILINE)
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -47,3 +50,15 @@ def run_examples(page: str, count: int, directory: Path) -> None:
                 timeout=TIMEOUT_SECONDS,
             )
             assert (done.returncode, done.stdout) == (0, expected), done.stdout + done.stderr
+        environment["BARNABAS_BOOTSTRAP_SERVER"] = broker.bootstrap_servers
+        for line, expected in COMMAND.findall(text):
+            done = subprocess.run(
+                [sys.executable, "-m", "barnabas.cli.main", *shlex.split(line)],
+                cwd=directory,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_SECONDS,
+            )
+            code = int("NOT exact" in expected)
+            assert (done.returncode, done.stdout) == (code, expected), done.stdout + done.stderr

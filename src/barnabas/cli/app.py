@@ -35,6 +35,7 @@ _COMMANDS = {
     "metadata": "Look into the metadata tree, or fill an empty one.",
     "dump": "Print or check the files of a log directory.",
     "table": "Merge and remove files of Delta tables.",
+    "verify": "Say whether outputs hold every record of a topic once.",
     "perf": "Measure how fast a cluster takes and gives records.",
 }
 

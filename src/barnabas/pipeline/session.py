@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.errors import ConfigError
 from barnabas.pipeline.java import provide_java
+from pyspark_barnabas.workers import python_for_workers
 
 LOCAL = "local[*]"
 
@@ -65,8 +66,10 @@ def start_session(
     Raises `ConfigError` when there is no Java or it does not start.
     """
     provide_java(os.environ)
-    # Else the workers run the `python3` of the PATH, which need not have our packages.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_PYTHON" not in os.environ:
+        # Else the workers run the `python3` of the PATH, which need not have our packages.
+        is_here = master.startswith("local")  # and not on machines that have no such script
+        os.environ["PYSPARK_PYTHON"] = python_for_workers() if is_here else sys.executable
     chosen = {**_SETTINGS, **(_LOCAL_SETTINGS if master.startswith("local") else {})}
     conf = SparkConf().setAppName(name).setMaster(master)
     for key, value in {**chosen, **(settings or {})}.items():

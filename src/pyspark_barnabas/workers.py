@@ -1,0 +1,109 @@
+"""A Python for Spark's workers that starts three times as fast.
+
+Spark puts `pyspark.zip` first on the path of each Python that it starts: a daemon for the tasks,
+one for a query's source, one for each plan. The archive holds no bytecode, so each of them compiles
+PySpark anew, for more than a CPU second. Where pip has installed PySpark, the same version lies
+beside it, compiled; a small script takes the archive off the path and starts the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+_LOOK_TIMEOUT_S: Final = 60
+_WHERE: Final = "import py4j, importlib.util as u; print(u.find_spec('pyspark').origin)"
+_SCRIPT: Final = """\
+#!/bin/sh
+# Python for Spark's workers: without pyspark.zip, which holds no bytecode, in front of the PySpark
+# that is installed. Written by Barnabas; it is made again if it is removed.
+IFS=:
+set -f
+kept=
+for entry in $PYTHONPATH; do
+    case $entry in
+        {archives}/pyspark.zip | {archives}/py4j-*-src.zip) ;;
+        *) kept=$kept${{kept:+:}}$entry ;;
+    esac
+done
+unset IFS
+PYTHONPATH=$kept exec {python} "$@"
+"""
+
+
+def python_for_workers() -> str:
+    """What to give Spark as `PYSPARK_PYTHON`, before the session is made.
+
+        os.environ["PYSPARK_PYTHON"] = python_for_workers()
+
+    Good for workers on this machine. It is this interpreter itself where the archive is not what is
+    installed (another `SPARK_HOME`), on Windows, and where no script can be written.
+    """
+    python = sys.executable
+    if os.name != "posix" or not python or not _is_installed(python):
+        return python
+    script = _SCRIPT.format(python=shlex.quote(python), archives=shlex.quote(str(_archives())))
+    for directory in _writable_directories():
+        path = directory / "python3"
+        try:
+            _write(path, script)
+        except OSError:
+            continue
+        return str(path)
+    return python
+
+
+def _archives() -> Path:
+    return _package() / "python" / "lib"
+
+
+def _package() -> Path:
+    return Path(pyspark.__file__).parent
+
+
+def _is_installed(python: str) -> bool:
+    """Whether a fresh interpreter finds, without the archive, the very PySpark that we use, and
+    whose archive Spark would take."""
+    home = os.environ.get("SPARK_HOME")
+    if home is not None and Path(home).resolve() != _package().resolve():
+        return False
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    kept = os.pathsep.join(each for each in entries if Path(each).parent != _archives())
+    try:
+        found = subprocess.run(
+            [python, "-c", _WHERE],
+            env=os.environ | {"PYTHONPATH": kept},
+            capture_output=True,
+            text=True,
+            timeout=_LOOK_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return found.returncode == 0 and Path(found.stdout.strip()) == Path(pyspark.__file__)
+
+
+def _writable_directories() -> Iterator[Path]:
+    """Beside the interpreter, so that it goes with the virtual environment; else the cache."""
+    yield Path(sys.prefix) / "share" / "barnabas" / "workers"
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    yield Path(cache) / "barnabas" / "workers"
+
+
+def _write(path: Path, script: str) -> None:
+    if path.is_file() and path.read_text() == script and os.access(path, os.X_OK):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Whole or not at all: another process may be starting workers with it right now.
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w") as file:
+        file.write(script)
+    Path(name).chmod(0o755)
+    Path(name).replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import subprocess
 import sys
 import threading
@@ -382,7 +383,10 @@ def test_bounds_that_cannot_be_told_are_left_out(tmp_path: Path) -> None:
             [c.cast(k) for c, k in zip(columns, kinds.values(), strict=True)], schema=schema
         )
     )
-    assert Table(options).commit(schema, writer.finish(), overwrite=False, query="q")
+    written = writer.finish()
+    bounds = json.loads(written[0].stats)
+    assert bounds["minValues"] == bounds["maxValues"] | {"number": 1} == {"number": 1}
+    assert Table(options).commit(schema, written, overwrite=False, query="q")
     found = polars.scan_delta(str(tmp_path / "t")).filter(polars.col("real") > 5)
     assert found.select("number").collect().to_dicts() == [{"number": 2}], "NaN is the greatest"
 

@@ -67,6 +67,9 @@ Ends = tuple[int, int, int, int]
 
 _NO_ENDS = (-1, -1, -1, -1)
 
+_READ_ENTRIES = 20
+"""As many entries of a request cost as much as a partition of which records are read."""
+
 
 class Row:
     """One partition of an answer."""
@@ -93,6 +96,11 @@ class Row:
         self.ends: Ends = _NO_ENDS
         """Where the replica's log stood when it was read."""
         self.partition: SessionPartition | None = None
+
+    @property
+    def entries(self) -> int:
+        """What it cost, for `Pace`: records are found in an index, and a file may be opened."""
+        return _READ_ENTRIES if self.size_bytes else 1
 
 
 class FetchPass:
@@ -141,7 +149,7 @@ class FetchPass:
                 self.rows.append(row)
                 if row.replica is not None:
                     self.places.append(self.place_of(row.replica))
-                if pace.is_over():
+                if pace.is_over(row.entries):
                     self._is_interrupted = True
                     yield
 
@@ -155,12 +163,13 @@ class FetchPass:
 
     def read_changed(self, session: FetchSession) -> Slices[None]:
         """What changed in a session, until the limit is reached; the rest has its turn later."""
-        pace = Pace()
+        pace, entries = Pace(), 0
         for partition in list(session.changed):
-            if pace.is_over():
+            if entries and pace.is_over(entries):
                 self._is_interrupted = True
                 yield
             row = self._read(partition.topic, partition.topic_id, partition.wanted)
+            entries = row.entries
             row.partition = partition
             if row.replica is not None:
                 partition.watch(row.replica)

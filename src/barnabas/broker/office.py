@@ -250,6 +250,9 @@ class Office:
         await self._deletions.gone(topic)
 
     def _answered(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
+        if self._controller is None:
+            # It was asked before the store was lost; all is asked again once that has been read.
+            return
         if isinstance(request, LeaderAndIsr):
             lost = [
                 name

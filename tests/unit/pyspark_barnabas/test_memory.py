@@ -8,11 +8,16 @@ import sys
 
 import pytest
 
+# Without: glibc's own limit, which it would move by itself; whether such blocks are given back then
+# depends on what else lies on the heap.
 PROGRAM = """
+import ctypes
 import resource
 from pyspark_barnabas.memory import keep_freed_memory
 if {keep}:
     keep_freed_memory()
+else:
+    ctypes.CDLL(None).mallopt(-3, 128 * 1024)
 for _ in range(2):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(20):

@@ -51,6 +51,7 @@ class Node:
         "auto_advertised",
         "broker_epoch",
         "broker_id",
+        "brokers_listeners",
         "clock",
         "config",
         "config_listeners",
@@ -86,6 +87,8 @@ class Node:
     ) -> None:
         self.config = config  # replaced as a whole; `set_config` tells who has to know
         self.config_listeners: list[Callable[[BrokerConfig], None]] = []
+        self.brokers_listeners: list[Callable[[], None]] = []
+        """Called when the image has been made anew: brokers may have come or gone."""
         self.dynamic_config: DynamicConfig
         self.fetch_sessions: FetchSessions
         self.internal_topics: InternalTopics

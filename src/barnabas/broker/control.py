@@ -64,6 +64,8 @@ class Control:
         if isinstance(request, UpdateMetadata):
             node.image = node.image.apply(request)
             node.replicas.live = {each.broker_id: each.epoch for each in request.brokers}
+            for listener in node.brokers_listeners:
+                listener()
             node.replicas.stop_what_moved(request.topics)
             if request.removed_topics:
                 node.coordinators.topics_deleted(request.removed_topics)

@@ -43,6 +43,7 @@ class Neighbours:
         replicas.on_stopped_following = self.fetchers.unfollow
         replicas.on_left = self._left
         node.config_listeners.append(self.fetchers.configure)
+        node.brokers_listeners += [self._links.drop_old, self._coordination.drop_old]
 
     def _left(self, replica: Replica) -> None:
         assert self._node.verifier is not None

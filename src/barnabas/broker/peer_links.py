@@ -51,6 +51,16 @@ class PeerLinks:
         version = channel.version(api, at_most)
         return await channel.send(api, request, version, timeout_ms=timeout_ms)
 
+    def drop_old(self) -> None:
+        """Brokers have come or gone: who asked one that is not there any more, or has registered
+        anew, gets ConnectionLost now. A machine that lost its power does not say so itself."""
+        brokers = self._node.image.brokers
+        for broker_id, link in list(self._links.items()):
+            broker = brokers.get(broker_id)
+            if broker is None or broker.epoch != link.broker.epoch:
+                del self._links[broker_id]
+                link.close()
+
     def close(self) -> None:
         """Every question that is under way fails with ConnectionLost."""
         for link in self._links.values():

@@ -151,11 +151,13 @@ class Shard(Generic[M]):
                 self._append(decision, now.wall_ms)
             except KafkaError as error:
                 self._refuse(decision, error)
+                self._set_timer(now.monotonic_ms)
                 return
             except OSError as error:
                 self._around.replicas.fail_directory(self.replica, error)  # drops this shard
                 if not self.is_dropped:  # no descriptor was left, and the disk is as good as ever
                     self._refuse(decision, KafkaStorageError(str(error)))
+                    self._set_timer(now.monotonic_ms)
                 return
         for ticket, message in decision.replies:
             asked = self._owed.pop(ticket, None)

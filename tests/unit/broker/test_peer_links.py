@@ -10,6 +10,7 @@ import pytest
 from barnabas.broker.peer_links import PeerLinks
 from barnabas.broker.peers import Peers
 from barnabas.client.errors import ConnectionLost
+from barnabas.cluster.control import UpdateMetadata
 from barnabas.cluster.image import BrokerImage, Endpoint
 from barnabas.protocol.api import CONTROLLED_SHUTDOWN
 from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownRequest
@@ -67,6 +68,59 @@ def test_who_waits_for_a_registration_that_is_over_asks_again(tmp_path: Path) ->
             links.close()
             with pytest.raises(ConnectionLost):
                 await second
+        for writer in taken:
+            writer.close()
+        silent.close()
+
+    run(scene)
+
+
+def test_who_asked_a_broker_that_lost_its_power_hears_of_it_by_the_controller(
+    tmp_path: Path,
+) -> None:
+    """PR-7: such a machine ends no connection, and markers would wait for `request.timeout.ms`."""
+
+    async def scene() -> None:
+        taken: list[asyncio.StreamWriter] = []
+
+        async def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            taken.append(writer)
+
+        silent = await asyncio.start_server(take, "127.0.0.1", 0)
+        port = silent.sockets[0].getsockname()[1]
+        async with running(tmp_path, 1) as site, asyncio.timeout(WITHIN_S):
+            server = site.server
+            links = PeerLinks(
+                server.node, Peers(server.config, server.clock, server.random), "test"
+            )
+            server.node.brokers_listeners.append(links.drop_old)
+
+            async def asked(epoch: int) -> asyncio.Task[object]:
+                _registered(site, port, epoch)
+                request = ControlledShutdownRequest(broker_id=1, broker_epoch=1)
+                asking = asyncio.ensure_future(
+                    links.ask(SILENT, CONTROLLED_SHUTDOWN, request, 1000 * WITHIN_S, 3)
+                )
+                count = len(taken)
+                await until(lambda: len(taken) > count)
+                return asking
+
+            def heard() -> None:
+                image = server.node.image
+                cluster_id = image.cluster_id or ""
+                brokers = tuple(image.brokers.values())
+                control = server.node.control
+                control.carry_out(UpdateMetadata(1, control.controller_epoch, cluster_id, brokers))
+
+            first = await asked(epoch=1)
+            heard()
+            await asyncio.sleep(0)
+            assert not first.done(), "it is registered as it was"
+            _registered(site, port, epoch=2)
+            heard()
+            with pytest.raises(ConnectionLost):
+                await first
+            links.close()
         for writer in taken:
             writer.close()
         silent.close()

@@ -453,23 +453,6 @@ def test_a_transactions_batch_has_the_sequence_that_kafka_gives_it(tmp_path: Pat
     run(test, tmp_path)
 
 
-def test_a_deadline_of_the_machine_is_kept(tmp_path: Path) -> None:
-    async def test(directory: Path) -> None:
-        async with started(directory) as node:
-            node.lead(0, 1)
-            shard = node.shards.shard_of(NAME)
-            shard.machine.deadline = node.clock.monotonic_ms() + 60_000
-            await node.answer(node.put(NAME, 1))
-            assert not shard.machine.expired
-            shard.machine.deadline = node.clock.monotonic_ms() + 20
-            await node.answer(node.put(NAME, 2))
-            await until(lambda: shard.machine.expired == 1)
-            # What it decided then is in the log, though no request came with it.
-            await until(lambda: shard.replica.high_watermark == 3)
-
-    run(test, tmp_path)
-
-
 def test_markers_go_out_when_the_decision_is_committed(tmp_path: Path) -> None:
     async def test(directory: Path) -> None:
         async with started(directory) as node:

@@ -83,6 +83,17 @@ def test_a_bit_reads_wrong_in_an_old_segment_until_it_reads_right_again() -> Non
     assert files.flip(D, Random(1)) is None
 
 
+def test_no_bit_is_turned_behind_a_length_that_reads_wrong() -> None:
+    files = SimFiles(SetClock(), [D])
+    files.make_directory(D / "t-0")
+    for name in ("0", "5"):
+        records = bytearray(batch(3))
+        records[8] ^= 0x80  # less than nothing
+        files.write(D / "t-0" / f"{name}.log", bytes(records), sync=True)
+    write_offsets(files, D / RECOVERY_POINTS, {TopicPartition("t", 0): 8})
+    assert files.flip(D, Random(1)) is None
+
+
 def test_each_operation_has_its_price_and_a_slow_disk_one_beside_it() -> None:
     files, spent = SimFiles(SetClock(), [D]), Counter[str]()
 

@@ -230,6 +230,14 @@ def test_a_rule_finds_what_breaks_it(rule: str, plant: Plant) -> None:
 # ---- what is allowed ----
 
 
+def test_a_group_without_offsets_may_be_forgotten_and_begin_again() -> None:
+    def begin_again(made: HandMade) -> None:
+        made.history.owns(Owned(MEMBERS, 7, "m.1", SURE_0, has_offsets=False))
+        made.history.owns(Owned(MEMBERS, 7, "m.2", SURE_0, has_offsets=True))
+
+    assert not broken_by(begin_again)
+
+
 def test_acks_one_promises_nothing_once_another_leads() -> None:
     """DL-3: unless there was no fault at all."""
 

@@ -55,6 +55,19 @@ def test_a_sound_log_has_no_flaws() -> None:
     assert Truth.next_offset(bytes(log.data)) == 2
 
 
+def test_a_log_may_begin_within_a_batch_but_not_behind_it() -> None:
+    builder = BatchBuilder()
+    for value in (b"one", b"two", b"three"):
+        builder.append(0, None, value)
+    log = Log()
+    log.add(builder.build(), records=3)
+    log.add(batch(b"four"))
+    found = Truth(bytes(log.data), 1, log.end)
+    assert found.flaws == []
+    assert found.records == [Read(1, b"two"), Read(2, b"three"), Read(3, b"four")]
+    assert Truth(bytes(log.data), 3, log.end).flaws == ["offset 0 stands where 3 was due"]
+
+
 def test_a_gap_is_a_flaw() -> None:
     log = Log()
     log.add(batch(b"one"))

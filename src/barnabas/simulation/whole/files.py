@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 from barnabas.clock import Clock
+from barnabas.errors import CorruptData
 from barnabas.records.batch import iterate_batches
 from barnabas.simulation.whole import costs
 from barnabas.simulation.whole.disk import SimDisk, Spend, os_error
@@ -113,7 +114,10 @@ class SimFiles:
         if not found:
             return None
         inode = random.choice(found)
-        batches = list(iterate_batches(inode.data))
+        try:
+            batches = list(iterate_batches(inode.data))
+        except CorruptData:
+            return None  # a length reads wrong in it already
         if not batches:
             return None
         begin, header = random.choice(batches)

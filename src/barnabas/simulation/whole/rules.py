@@ -280,11 +280,9 @@ def judge_group(tally: Tally, evidence: Evidence, group: str, topics: Iterable[s
     _judge_commits(tally, evidence, group)
     owners: dict[tuple[int, TopicPartition], str] = {}
     for owned in history.owned:
-        if owned.group == group and owned.generation >= 0:
-            place = owned.generation, owned.name
-            if not owned.has_offsets:
-                owners[place] = owned.member
-            owner = owners.setdefault(place, owned.member)
+        # A group that is forgotten may get the same generation again later, with offsets then.
+        if owned.group == group and owned.generation >= 0 and owned.has_offsets:
+            owner = owners.setdefault((owned.generation, owned.name), owned.member)
             tally.judge("one owner", owner == owned.member, "{} is {}'s, too", owned, owner)
 
 

@@ -29,6 +29,11 @@ class ConfigError(BarnabasError):
     """A setting that cannot be used; the message says which, why, and what to do."""
 
 
+def first_line(error: Exception) -> str:
+    """An error's text without the stack of another language that a library puts below it."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
 class KafkaError(BarnabasError):
     """An error of Kafka's protocol; without a message of its own it says its `meaning`.
 

@@ -6,13 +6,17 @@ read after "expected".
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from barnabas.errors import ConfigError
 
 Value = TypeVar("Value")
+
+# What Spark itself hands on beside the user's options.
+_OF_SPARK = frozenset(("checkpointlocation", "queryname"))
 
 
 class GivenOptions:
@@ -35,6 +39,20 @@ class GivenOptions:
 
     def positive(self, name: str) -> int | None:
         return self.parsed(name, positive, None)
+
+
+def refuse_others(source: str, given: Iterable[str], known: Iterable[str], prefix: str) -> None:
+    """Refuse options, in lower case, that `source` does not have and that lack the `prefix`.
+
+    Raises `ConfigError` with the nearest name that exists.
+    """
+    exist = {name.lower(): name for name in known}
+    for name in given:
+        if name in exist or name.startswith(prefix) or name in _OF_SPARK:
+            continue
+        near = difflib.get_close_matches(name, exist, n=1)
+        hint = f"; did you mean {exist[near[0]]}?" if near else ""
+        raise ConfigError(f"format {source} has no option {name!r}{hint}")
 
 
 def parsed(name: str, text: str, parse: Callable[[str], Value]) -> Value:

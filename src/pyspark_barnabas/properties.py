@@ -19,6 +19,7 @@ from barnabas.client.config import (
     parse_servers,
 )
 from barnabas.errors import ConfigError
+from pyspark_barnabas.given import refuse_others
 
 _PREFIX = "kafka."
 _SERVERS = "bootstrap.servers"
@@ -123,17 +124,9 @@ def refuse_unknown(names: Iterable[str], known: Sequence[str]) -> None:
             "CREATE TABLE cannot hold a topic: Spark does not give a table's options to a source"
             " written in Python. Use CREATE TEMPORARY VIEW ... USING barnabas OPTIONS (...)"
         )
-    exist = {name.lower(): name for name in (*known, _SERVERS, _PREFIX + _SERVERS)}
-    for name in names:
-        if name in exist or name.startswith(_PREFIX) or name in _OF_SPARK:
-            continue
-        near = difflib.get_close_matches(name, exist, n=1)
-        hint = f"; did you mean {exist[near[0]]}?" if near else ""
-        raise ConfigError(f"format barnabas has no option {name!r} here{hint}")
+    refuse_others("barnabas", names, (*known, _SERVERS, _PREFIX + _SERVERS), _PREFIX)
 
 
-# What Spark itself hands on beside the user's options.
-_OF_SPARK = frozenset(("checkpointlocation", "queryname"))
 _OF_CATALOG_TABLES = "provider"
 
 

@@ -2,7 +2,7 @@
 
 Spark puts `pyspark.zip` first on the path of each Python that it starts: a daemon for the tasks,
 one for a query's source, one for each plan. The archive holds no bytecode, so each of them compiles
-PySpark anew, for more than a CPU second. Where pip has installed PySpark, the same version lies
+PySpark again, for more than a CPU second. Where pip has installed PySpark, the same version lies
 beside it, compiled; a small script takes the archive off the path and starts the interpreter.
 """
 
@@ -12,12 +12,12 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pyspark
+
+from pyspark_barnabas.start_script import provide_script
 
 _LOOK_TIMEOUT_S: Final = 60
 _WHERE: Final = "import py4j, importlib.util as u; print(u.find_spec('pyspark').origin)"
@@ -51,14 +51,8 @@ def python_for_workers() -> str:
     if os.name != "posix" or not python or not _is_installed(python):
         return python
     script = _SCRIPT.format(python=shlex.quote(python), archives=shlex.quote(str(_archives())))
-    for directory in _writable_directories():
-        path = directory / "python3"
-        try:
-            _write(path, script)
-        except OSError:
-            continue
-        return str(path)
-    return python
+    path = provide_script("workers/python3", script)
+    return python if path is None else str(path)
 
 
 def _archives() -> Path:
@@ -88,22 +82,3 @@ def _is_installed(python: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return found.returncode == 0 and Path(found.stdout.strip()) == Path(pyspark.__file__)
-
-
-def _writable_directories() -> Iterator[Path]:
-    """Beside the interpreter, so that it goes with the virtual environment; else the cache."""
-    yield Path(sys.prefix) / "share" / "barnabas" / "workers"
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    yield Path(cache) / "barnabas" / "workers"
-
-
-def _write(path: Path, script: str) -> None:
-    if path.is_file() and path.read_text() == script and os.access(path, os.X_OK):
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Whole or not at all: another process may be starting workers with it right now.
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(script)
-    Path(name).chmod(0o755)
-    Path(name).replace(path)

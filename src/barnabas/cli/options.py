@@ -30,6 +30,14 @@ INT32 = click.IntRange(0, 2**31 - 1)
 INT64 = click.IntRange(0, 2**63 - 1)
 """Numbers that Kafka's protocol has room for: partitions, brokers, epochs | offsets, ids, ms."""
 
+storage = click.option(
+    "--storage",
+    "storage_pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="How to reach an object store, such as AWS_REGION=eu-west-1; may be given several times.",
+)
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -48,6 +56,13 @@ def one_topic(argument: str | None, option: str | None) -> str:
     if not name:
         raise click.UsageError("name a topic")
     return name
+
+
+def storage_options(pairs: Iterable[str]) -> dict[str, str]:
+    """What `--storage` gave. Raises UsageError without the value, which may be a secret."""
+    if any("=" not in pair for pair in pairs):
+        raise click.UsageError("--storage: one value is not NAME=VALUE")
+    return key_values(pairs, "--storage")
 
 
 def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:

@@ -9,20 +9,12 @@ from typing import TypeVar
 import click
 
 from barnabas.cli.main import EXIT_OK
-from barnabas.cli.options import as_json, key_values
-from barnabas.errors import BarnabasError
+from barnabas.cli.options import as_json, storage, storage_options
+from barnabas.errors import BarnabasError, first_line
 
 T = TypeVar("T")
 
 _SAFE_HOURS = 168  # as Delta has it: no reader and no writer takes longer than a week
-
-storage = click.option(
-    "--storage",
-    "storage_pairs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="How to reach an object store, such as AWS_REGION=eu-west-1; may be given several times.",
-)
 
 
 class TableError(BarnabasError):
@@ -55,11 +47,11 @@ def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
       barnabas table compact /tables/events
     """
 
-    def merge(storage: dict[str, str]) -> tuple[int, int]:
+    def merge(options: dict[str, str]) -> tuple[int, int]:
         from pyspark_barnabas.delta.compaction import compact as merged
         from pyspark_barnabas.delta.options import delta_options
 
-        given = {f"storage.{name}": value for name, value in storage.items()}
+        given = {f"storage.{name}": value for name, value in options.items()}
         return merged(delta_options({"path": path, **given}))
 
     removed, added = _run(path, storage_pairs, merge)
@@ -79,7 +71,7 @@ def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
     show_default=True,
     metavar="N",
     help="Keep what is younger: a reader may have begun with it, a writer not have committed it. "
-    "Less than the longest batch and query take is safe only where nobody uses the table.",
+    "Less than the longest batch and query take is safe only while the table is not in use.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @storage
@@ -95,10 +87,10 @@ def vacuum(
       barnabas table vacuum /tables/events --retain-hours 24
     """
 
-    def remove(storage: dict[str, str]) -> list[str]:
+    def remove(options: dict[str, str]) -> list[str]:
         from deltalake import DeltaTable
 
-        found = DeltaTable(path, storage_options=storage)
+        found = DeltaTable(path, storage_options=options)
         return found.vacuum(retain_hours, dry_run, enforce_retention_duration=False, full=True)
 
     removed = _run(path, storage_pairs, remove)
@@ -113,16 +105,13 @@ def vacuum(
 
 
 def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, str]], T]) -> T:
-    """What `work` gives, told how to reach the table. Raises TableError."""
+    """What `work` gives for the options of the object store. Raises TableError."""
     try:
         from deltalake.exceptions import DeltaError
     except ImportError:
         raise TableError("Delta tables need deltalake: pip install 'barnabas[delta]'") from None
-    for pair in storage_pairs:
-        if "=" not in pair:  # not shown: it may be a secret
-            raise click.UsageError("--storage: one value is not NAME=VALUE")
+    options = storage_options(storage_pairs)
     try:
-        return work(key_values(storage_pairs, "--storage"))
+        return work(options)
     except (DeltaError, OSError) as error:
-        # Without the stack of deltalake's own language.
-        raise TableError(f"{path}: {str(error).splitlines()[0]}") from error
+        raise TableError(f"{path}: {first_line(error)}") from error

@@ -10,7 +10,7 @@ import click
 
 from barnabas.cli.instants import BadInstant, instant_ms
 from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
-from barnabas.cli.options import as_json, bootstrap_server, key_values, run_client
+from barnabas.cli.options import as_json, bootstrap_server, run_client, storage, storage_options
 from barnabas.cli.progress import Progress
 from barnabas.errors import ConfigError
 
@@ -100,13 +100,7 @@ _KINDS_OF_VALUES = {
     metavar="N",
     help="How many places to name of each kind.",
 )
-@click.option(
-    "--storage",
-    "storage_pairs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="How to reach an object store, such as AWS_REGION=eu-west-1; repeatable.",
-)
+@storage
 @as_json
 @bootstrap_server
 def verify(**options: Any) -> int:
@@ -152,9 +146,6 @@ def _wanted(options: dict[str, Any]) -> Wanted:
         until_ms = None if until is None else instant_ms(until)
     except BadInstant as error:
         raise click.UsageError(f"--until {error}") from error
-    for pair in options["storage_pairs"]:
-        if "=" not in pair:  # not shown: it may be a secret
-            raise click.UsageError("--storage: one value is not NAME=VALUE")
     sources = tuple(dict.fromkeys(options["sources"]))
     return Wanted(
         options["servers"],
@@ -166,7 +157,7 @@ def _wanted(options: dict[str, Any]) -> Wanted:
         options["value_column"] or by,
         until_ms,
         options["isolation_level"],
-        key_values(options["storage_pairs"], "--storage"),
+        storage_options(options["storage_pairs"]),
         options["examples"],
         options["compacted"],
     )

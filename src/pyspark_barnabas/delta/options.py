@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.errors import ConfigError
-from pyspark_barnabas.given import GivenOptions, boolean
+from pyspark_barnabas.given import GivenOptions, boolean, refuse_others
 
 _STORAGE = "storage."
 _NAMES = (
@@ -21,7 +20,6 @@ _NAMES = (
     "txnQuery",
     "compactEvery",
 )
-_OF_SPARK = frozenset(("checkpointlocation", "queryname"))
 
 
 class DeltaOptions(NamedTuple):
@@ -44,7 +42,7 @@ class DeltaOptions(NamedTuple):
 def delta_options(given: Mapping[str, str]) -> DeltaOptions:
     """Raises `ConfigError` naming the option."""
     options = GivenOptions(given)
-    _refuse_unknown(options.names())
+    refuse_others("barnabas.delta", options.names(), _NAMES, _STORAGE)
     path = options.get("path")
     if not path:
         raise ConfigError("the table's path is missing: give it to save() or start()")
@@ -81,13 +79,3 @@ def _version(text: str) -> int | None:
     if not text.strip().isdecimal() or int(text) > 2**63 - 1:
         raise ValueError("a whole number from 0")
     return int(text)
-
-
-def _refuse_unknown(names: list[str]) -> None:
-    exist = {name.lower(): name for name in _NAMES}
-    for name in names:
-        if name in exist or name.startswith(_STORAGE) or name in _OF_SPARK:
-            continue
-        near = difflib.get_close_matches(name, exist, n=1)
-        hint = f"; did you mean {exist[near[0]]}?" if near else ""
-        raise ConfigError(f"format barnabas.delta has no option {name!r}{hint}")

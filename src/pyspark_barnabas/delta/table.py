@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 
-from barnabas.errors import BarnabasError, ConfigError
+from barnabas.errors import BarnabasError, ConfigError, first_line
 from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.options import DeltaOptions
@@ -56,7 +56,7 @@ class Layout(NamedTuple):
 
 
 class Table:
-    """One table, looked up anew for each question: others write to it."""
+    """One table, looked up again for each question: others write to it."""
 
     def __init__(self, options: DeltaOptions) -> None:
         self._options = options
@@ -79,11 +79,6 @@ class Table:
         check_partitioning(schema, layout.partition_by)
         new_fields(table, schema, merge=self._options.merge_schema)
         return layout
-
-    def partition_by(self) -> tuple[str, ...]:
-        """The columns by which files are apart: the table's, else those of the options."""
-        table = self.open()
-        return self._options.partition_by if table is None else _layout(table).partition_by
 
     def commit(
         self, schema: pa.Schema, files: Sequence[DataFile], *, overwrite: bool, query: str | None
@@ -111,14 +106,14 @@ class Table:
                 else:
                     self._add(table, schema, files, properties, overwrite=overwrite)
             except CommitFailedError as error:
-                came_first = _said(error)
+                came_first = first_line(error)
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
                 continue
             except (DeltaError, OSError) as error:
                 # Two writers that make the table at once: one finds it there.
                 if table is None and self.open() is not None:
                     continue
-                raise BarnabasError(f"{self._options.path}: {_said(error)}") from error
+                raise BarnabasError(f"{self._options.path}: {first_line(error)}") from error
             if table is not None:
                 self._compact(table, before)
             return True
@@ -243,7 +238,7 @@ class Table:
                 compact(self._options)
         # A concurrent change: the next time will do.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
-            _log.warning("%s is not compacted now: %s", self._options.path, _said(error))
+            _log.warning("%s is not compacted now: %s", self._options.path, first_line(error))
 
 
 def _layout(table: DeltaTable) -> Layout:
@@ -271,11 +266,6 @@ def _progress(table: DeltaTable, app_id: str, query: str | None) -> Progress:
         if len(commits) < looked_at:
             return Progress(application, own, None, bool(restored_to))
         looked_at *= 10
-
-
-def _said(error: Exception) -> str:
-    """Without the stack of `deltalake`'s own language."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _rows(files: Sequence[DataFile]) -> int:

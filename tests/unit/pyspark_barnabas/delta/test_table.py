@@ -36,7 +36,9 @@ def of_batch(options: DeltaOptions, batch: int, query: str = "q") -> DeltaOption
 def files(
     options: DeltaOptions, rows: Sequence[dict[str, Any]], schema: pa.Schema = SCHEMA
 ) -> list[DataFile]:
-    writer = FileWriter(filesystem(options), schema, Table(options).partition_by())
+    table = Table(options).open()
+    of_table = options.partition_by if table is None else table.metadata().partition_columns
+    writer = FileWriter(filesystem(options), schema, tuple(of_table))
     batch = pa.RecordBatch.from_pylist(list(rows), schema=schema)
     writer.write(batch.slice(0, len(rows) // 2))
     writer.write(batch.slice(len(rows) // 2))

@@ -1,0 +1,37 @@
+"""A shell script that starts a program as Spark needs it, kept where it can be written."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+
+def provide_script(path: str, text: str) -> Path | None:
+    """The script with this text, an executable; None where there is no place for it.
+
+    `path` is relative to a directory of Barnabas: beside the interpreter, so that it goes with the
+    virtual environment, else in the user's cache.
+    """
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    for directory in (Path(sys.prefix) / "share", Path(cache)):
+        script = directory / "barnabas" / path
+        try:
+            _write(script, text)
+        except OSError:
+            continue
+        return script
+    return None
+
+
+def _write(path: Path, text: str) -> None:
+    if path.is_file() and path.read_text() == text and os.access(path, os.X_OK):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Whole or not at all: another process may be starting with it right now.
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    Path(name).chmod(0o755)
+    Path(name).replace(path)

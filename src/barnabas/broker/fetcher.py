@@ -206,6 +206,10 @@ class Fetcher:
             followed = self._followed.get(answered.topic_partition)
             if followed is None:
                 continue
+            if followed.is_cut:  # since before, when there was no descriptor to settle it with
+                cut.append(answered.topic_partition)
+                self._ask_for(followed)
+                continue
             self._take(followed, answered, now_ms, lost)
             if followed.is_cut:
                 cut.append(answered.topic_partition)
@@ -299,6 +303,10 @@ class Fetcher:
         """Wait until these cuts are on disk: nothing is asked for above them before."""
         replicas = self._node.replicas
         await in_turns(settling(replicas, cut), replicas.lanes.background)
+        for name in cut:
+            followed = self._followed.get(name)
+            if followed is not None and followed.is_cut:
+                self._rest(followed, self._node.config.int("replica.fetch.backoff.ms"))
 
     def _disk_failed(self, followed: Followed, error: OSError) -> None:
         if is_out_of_descriptors(error):  # which is no fault of the disk: it is asked for again

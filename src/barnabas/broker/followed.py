@@ -168,11 +168,18 @@ class Followed:
 
 
 def settling(replicas: Replicas, names: Sequence[TopicPartition]) -> Steps[None]:
-    """Have on disk what was cut from these logs: one wait for all of them."""
+    """Have on disk what was cut from these logs: one wait for all of them.
+
+    Without a file descriptor some stay cut, until somebody writes there or this is done again.
+    """
     store = replicas.store
     for name in names:
-        for _ in store.learn(name):
-            yield None
+        try:
+            for _ in store.learn(name):
+                yield None
+        except OSError as error:
+            if name in store.logs:
+                replicas.directory_failed(store.directory_of(name), error)
     try:
         failed = yield partial(store.settle, names)
     except DirectoryError as error:
@@ -183,8 +190,9 @@ def settling(replicas: Replicas, names: Sequence[TopicPartition]) -> Steps[None]
         if store.logs.get(name) is log:
             replicas.directory_failed(store.directory_of(name), reason)
     for name in names:
-        if name in store.logs:
-            store.logs[name].settle()  # there is nothing left to wait for
+        cut = store.logs[name].unsettled if name in store.logs else None
+        if cut is not None and cut.is_settled:
+            store.logs[name].settle()
 
 
 def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:

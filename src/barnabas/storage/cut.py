@@ -40,6 +40,7 @@ class Cut:
         "_files",
         "_is_durable",
         "_names",
+        "_replaying",
         "_settling",
         "before_writes",
         "epochs",
@@ -59,8 +60,9 @@ class Cut:
         """To be noted anew."""
         self.epochs: LeaderEpochs | None = None
         """To be saved, where all of them were forgotten."""
-        self.replay: Generator[None, None, Producers] | None = None
+        self.replay: Callable[[], Generator[None, None, Producers]] | None = None
         """Finds the producers where the log ends now; None: they are known, or those it had."""
+        self._replaying: Generator[None, None, Producers] | None = None
         self.producers: Producers | None = None
         """Those that were found. Until all are, the log's are from before the cut: in what is below
         the high watermark they have the same transactions open."""
@@ -88,7 +90,8 @@ class Cut:
         return kept
 
     def make_durable(self) -> None:
-        """All but `before_writes`; waits for the disk, and suits a thread. OSError."""
+        """All but `before_writes`; waits for the disk, and suits a thread. OSError, after which it
+        may be called again: see `Log.settle`."""
         with self._settling:
             if self._is_durable:
                 return
@@ -113,12 +116,22 @@ class Cut:
     def learn(self) -> Iterator[None]:
         """Find the producers, in small steps: others may have their turn between, and may go on."""
         while self.replay is not None:
+            if self._replaying is None:
+                self._replaying = self.replay()
             try:
-                next(self.replay)
+                next(self._replaying)
             except StopIteration as end:
                 self.producers, self.replay = end.value, None
+            except BaseException:
+                self._replaying = None  # the next call begins again: this one is exhausted
+                raise
             else:
                 yield
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether `settle` has nothing left to wait for."""
+        return self._is_durable and self.replay is None
 
     def has_become_durable(self) -> None:
         """`before_writes` has been done as well."""

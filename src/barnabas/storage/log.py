@@ -475,19 +475,21 @@ class Log:
             self.producers, self._producers_end = Producers(), 0
         elif offset < self._producers_end:
             self._producers_end = offset
-            cut.replay = replayed(self._files, self.directory, self._segments, snapshots)
+            cut.replay = partial(replayed, self._files, self.directory, self._segments, snapshots)
         self.unsettled = cut
         return cut
 
     def settle(self) -> None:
-        """Before a write: have the last cut on disk, and know the producers. OSError."""
+        """Before a write: have the last cut on disk, and know the producers. OSError, and the log
+        has failed, unless no descriptor was left: then the next write tries again."""
         if self.is_failed:
             self._refuse()
         if self.unsettled is not None:
             try:
                 self.producers = self.unsettled.settle(self.producers)
-            except OSError:
-                self.is_failed = True
+            except OSError as error:
+                if not is_out_of_descriptors(error):
+                    self.is_failed = True
                 raise
             self.unsettled = None
 

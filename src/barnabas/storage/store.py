@@ -23,7 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from barnabas.config import LogConfig
-from barnabas.errors import ConfigError, CorruptData
+from barnabas.errors import ConfigError, CorruptData, is_out_of_descriptors
 from barnabas.storage.cut import Cut
 from barnabas.storage.directory import (
     DELETED_SUFFIX,
@@ -442,7 +442,7 @@ class LogStore:
             yield from log.unsettled.learn()
 
     def settle(self, names: Iterable[TopicPartition]) -> list[tuple[Log, OSError]]:
-        """Have cuts on disk; suits a thread. Returns the logs that have failed. DirectoryError."""
+        """Have cuts on disk; suits a thread. Returns the logs that could not. DirectoryError."""
         failed: list[tuple[Log, OSError]] = []
         done: dict[LogDirectory, dict[TopicPartition, Cut]] = {}
         for name in names:
@@ -455,7 +455,8 @@ class LogStore:
             except OSError as error:
                 if log.is_failed:
                     continue  # deleted in the meantime, or known
-                log.is_failed = True
+                if not is_out_of_descriptors(error):  # else the next attempt may succeed
+                    log.is_failed = True
                 failed.append((log, error))
             else:
                 done.setdefault(home, {})[name] = cut

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +31,7 @@ from tests.unit.broker.following import (
     running,
     topic,
 )
+from tests.unit.storage.disk import QuickFiles
 from tests.waiting import until
 
 
@@ -183,6 +186,48 @@ def test_what_the_next_leader_does_not_have_is_cut_off(tmp_path: Path) -> None:
             assert [entry.epoch for entry in one.replica(NAME).log.epochs.entries] == [1, 3]
             checkpoint = one.server.log_dirs[0] / "recovery-point-offset-checkpoint"
             assert "t 0 2\n" in checkpoint.read_text()  # moved back before anything was appended
+
+    run(test)
+
+
+class Unsyncable(QuickFiles):
+    """No descriptor is left to sync a file with."""
+
+    __slots__ = ("is_short", "refused")
+
+    def __init__(self) -> None:
+        self.is_short = True
+        self.refused = 0
+
+    def sync(self, path: Path) -> None:
+        if self.is_short:
+            self.refused += 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        super().sync(path)
+
+
+def test_st_10_a_cut_waits_for_descriptors(tmp_path: Path) -> None:
+    """Nothing is copied until it is on disk, and no log directory goes offline."""
+
+    async def test() -> None:
+        async with pair(tmp_path, {"replica.fetch.backoff.ms": "20"}) as (leader, cut):
+            leading(cut, leader)
+            cut.append(NAME, b"a")
+            await level(cut, leader)
+            leader.hears(topic("t", led(-1, 2, 1, 2)), leader, cut)
+            await asyncio.sleep(0)
+            cut.append(NAME, b"lost")
+            log, files = cut.replica(NAME).log, Unsyncable()
+            log._files = files
+            leading(leader, cut, epoch=3)
+            leader.append(NAME, b"kept")
+            await until(lambda: files.refused > 3)
+            assert log.unsettled is not None
+            assert (log.log_end_offset, log.is_failed) == (1, False)
+            files.is_short = False
+            await level(leader, cut)
+            assert cut.end(NAME) == 2
+            assert not cut.server.node.replicas.offline
 
     run(test)
 

@@ -125,6 +125,25 @@ def test_st_10_a_followers_log_goes_on(tmp_path: Path) -> None:
     leader.release()
 
 
+@pytest.mark.parametrize("size", [40, 300])
+def test_st_10_a_log_that_was_cut_goes_on(tmp_path: Path, size: int) -> None:
+    """What a cut leaves for the next write: the disk, and who the producers are by now."""
+    for number, files in enumerate(at_each_call()):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        refused_call, files.refused_call = files.refused_call, -1
+        log = open_at(directory, SMALL, files=files)
+        for sequence in range(8):
+            append(log, size, (7, 0, sequence), epoch=0)
+        log.truncate(5, settles=False)
+        files.calls, files.refused_call = 0, refused_call
+        again(log.settle)
+        files.refused_call = -1
+        append(log, size, (7, 0, 5), epoch=1)  # out of order, had the producer been forgotten
+        assert log.log_end_offset == 6
+        check(log, directory)
+
+
 def test_st_10_what_was_refused_can_be_refused_for_long(tmp_path: Path) -> None:
     files = ScarceFiles()
     log = open_at(tmp_path, SMALL, files=files)

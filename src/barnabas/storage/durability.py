@@ -105,6 +105,10 @@ class Durability:
         self._replacements += 1
         self._names += 1
 
+    def closed(self) -> None:
+        """All of it has been synced, and nothing is written any more."""
+        self._whole_at = self.recovery_point
+
     def truncated(self, offset: int) -> None:
         """The log ends there now; what will be written above it is new."""
         with self._counting:
@@ -114,6 +118,18 @@ class Durability:
             self._snapshot_offset = self._snapshot_synced = -1
             self._truncations += 1
             self._names += 1
+
+    @property
+    def checkpoint(self) -> int:
+        """The recovery point as the next start may take it, which scans the segment that holds it.
+
+        Not the recovery point itself above the segments whose indexes are durable: were a segment
+        to begin right there, the one before would not be scanned, and a power cut may have left
+        nothing but zeros in its indexes. By these it would be older than any retention.
+        """
+        if self._whole_at == self.recovery_point:
+            return self.recovery_point
+        return min(self.recovery_point, self._indexed_point)
 
     # --- syncs -----------------------------------------------------------------------------------
 

@@ -144,6 +144,11 @@ class Log:
         return self._durability.recovery_point
 
     @property
+    def recovery_checkpoint(self) -> int:
+        """Where a start after a crash has to begin to scan: what the checkpoint says."""
+        return self._durability.checkpoint
+
+    @property
     def latest_epoch(self) -> int:
         """The newest leader epoch that has a place here; -1 if none has."""
         return self.epochs.latest
@@ -567,6 +572,7 @@ class Log:
             self._take_snapshot()
         if not self._durability.is_whole(self.log_end_offset):
             self._sync(self._unsynced())
+            self._durability.closed()
         self.release()
 
     def release(self) -> None:

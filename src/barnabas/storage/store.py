@@ -540,7 +540,7 @@ class LogStore:
 
     def _recovery_point(self, name: TopicPartition) -> int | None:
         log = self._logs.get(name)
-        return None if log is None else log.recovery_point
+        return None if log is None else log.recovery_checkpoint
 
     def _log_start(self, name: TopicPartition) -> int | None:
         """The log start, if the first segment's name does not say it."""

@@ -176,6 +176,7 @@ def test_what_the_next_leader_does_not_have_is_cut_off(tmp_path: Path) -> None:
             one.append(NAME, b"lost")
             one.append(NAME, b"lost too")
             log, store = one.replica(NAME).log, one.server.node.replicas.store
+            log.roll()
             log.flush()
             store.checkpoint_recovery_points()
             leading(two, one, epoch=3)

@@ -97,6 +97,7 @@ def many(tmp_path: Path, files: WatchedFiles, count: int = 20) -> LogStore:
         log = found.create(TopicPartition("t", number), bytes(16), LogConfig())
         for sequence in range(10):
             append(log, batch(1, 50, producer=(9, 0, sequence)))
+        log.roll()  # where the recovery point may stand in the checkpoint
         log.flush()
     found.checkpoint_recovery_points()
     files.synced.clear()
@@ -116,9 +117,10 @@ def test_many_cuts_are_one_checkpoint_and_wait_for_no_disk_on_their_own(tmp_path
             assert files.synced == []
     assert found.settle(list(found.logs)) == []
     assert files.synced.count(CHECKPOINT) == 1
-    assert sorted(files.synced) == sorted([*["0" * 20 + ".log"] * 20, CHECKPOINT, tmp_path.name]), (
-        "the logs themselves, and the checkpoint with its name"
-    )
+    cut = [str(name) for name in found.logs]
+    assert sorted(files.synced) == sorted(
+        [*cut, *["0" * 20 + ".log"] * 20, CHECKPOINT, tmp_path.name]
+    ), "the directories, the logs themselves, and the checkpoint with its name"
     files.synced.clear()
     for log in found.logs.values():
         append(log, batch(1, 50, producer=(9, 0, 9)), epoch=3)
@@ -146,10 +148,10 @@ def test_whoever_writes_to_a_cut_log_waits_for_the_cut(tmp_path: Path) -> None:
     log = found.logs[NAME]
     found.begin_truncate(NAME, 5)
     assert not append(log, batch(1, 50, producer=(9, 0, 5)), epoch=3).is_duplicate
-    assert [*files.synced] == ["0" * 20 + ".log", CHECKPOINT, tmp_path.name]
+    assert [*files.synced] == [str(NAME), "0" * 20 + ".log", CHECKPOINT, tmp_path.name]
     assert (tmp_path / CHECKPOINT).read_text().splitlines()[2:] == ["t 0 5", "t 1 10"]
     assert found.settle([NAME]) == []
-    assert len(files.synced) == 3
+    assert len(files.synced) == 4
     found.close()
 
 

@@ -493,6 +493,7 @@ def test_a_log_that_goes_back_below_its_start_keeps_what_is_written_there(
     log = store.create(T0, TOPIC_ID, LogConfig())
     for _ in range(9):
         append(log, batch(2))
+    log.roll()
     log.flush()
     log.raise_log_start(15)
     store.checkpoint_recovery_points()

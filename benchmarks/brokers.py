@@ -15,6 +15,7 @@ from benchmarks.accounting import Cpu, cpu, resident_bytes
 from tests.foreign import require_java, require_kafka_jars
 from tests.integration.broker_process import broker_process, free_port
 from tests.integration.cluster_process import cluster_process
+from tests.integration.ready_brokers import wait_for_members
 
 _START_SECONDS = 180.0
 _READY = "started (kafka.server.KafkaServer)"
@@ -132,6 +133,7 @@ def _kafkas(directory: Path, count: int, heap: tuple[str, ...]) -> Iterator[tupl
             servers.append(f"127.0.0.1:{port}")
         for process, log in processes:
             _wait_for(process, log, _READY)
+        wait_for_members(servers)
         yield ",".join(servers), [process.pid for process, _ in processes]
 
 

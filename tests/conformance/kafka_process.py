@@ -10,6 +10,7 @@ from tests import foreign
 from tests.conformance.java_client import FRUGAL
 from tests.integration.broker_process import BrokerProcess
 from tests.integration.cluster_process import ClusterProcess
+from tests.integration.ready_brokers import wait_for_members
 
 START_SECONDS = 180.0
 STOP_SECONDS = 180.0
@@ -80,6 +81,7 @@ class KafkaCluster:
             self.running[broker_id] = KafkaProcess(ours)
         for broker in self.running.values():
             broker.wait_until_ready()
+        wait_for_members([f"127.0.0.1:{each.port}" for each in self._brokers.values()])
 
     def stop(self) -> None:
         """One after the other, as they hand over what they lead."""

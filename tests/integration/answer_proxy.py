@@ -41,7 +41,7 @@ def let_pass(key: int) -> Fate:
 
 class AnswerProxy:
     def __init__(self, broker_port: int, port: int) -> None:
-        self._broker_port = broker_port
+        self.broker_port = broker_port
         self.port = port
         self.rule: Rule = let_pass
         self.before_request: Callable[[int], None] = lambda key: None
@@ -86,7 +86,7 @@ class AnswerProxy:
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", self._broker_port)
+        upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", self.broker_port)
         asked: deque[int] = deque()  # the API keys of requests without an answer
         back = asyncio.create_task(self._answers(asked, upstream_reader, writer))
         with contextlib.suppress(EOFError, OSError):

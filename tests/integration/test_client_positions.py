@@ -9,9 +9,16 @@ import pytest
 
 from barnabas.client import Consumer, SyncProducer, TopicPartition
 from barnabas.client.commits import WhenCommitted
+from barnabas.client.committed import OffsetAndMetadata
 from barnabas.errors import BarnabasError
-from barnabas.protocol.api import FETCH, OFFSET_COMMIT
+from barnabas.protocol.api import FETCH, METADATA, OFFSET_COMMIT, PRODUCE
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from tests.integration.answer_proxy import AnswerProxy, Fate, behind_a_proxy
+from tests.raw_client import RawClient, batch
 from tests.waiting import until
 
 PATIENCE_MS = 60_000
@@ -70,6 +77,51 @@ def test_what_was_asked_for_before_a_seek_is_dropped(proxy: AnswerProxy) -> None
             consumer.seek(name, 0)
             proxy.may_go.set()
             assert await read(consumer, 10) == list(range(10))
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("reset", ["earliest", "latest", "none"])
+def test_only_the_leader_of_new_metadata_puts_a_position_out_of_range(
+    proxy: AnswerProxy, reset: str
+) -> None:
+    """CO-5: an answer from before the position was written, as of a leader that was replaced."""
+    name = filled(proxy, f"replaced-{reset}")
+    later = TopicProduceData(
+        name=name.topic, partition_data=[PartitionProduceData(index=0, records=batch(*[b""] * 5))]
+    )
+    request = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=[later])
+
+    def write_once_refused(key: int) -> None:
+        if key == METADATA.key and proxy.count(FETCH.key):
+            proxy.before_request = lambda key: None
+            with RawClient(f"127.0.0.1:{proxy.broker_port}") as raw:
+                raw.call(PRODUCE, 7, request)
+
+    async def work() -> None:
+        async with Consumer(proxy.servers, auto_offset_reset=reset) as consumer:
+            consumer.assign([name])
+            consumer.seek(name, 13)
+            proxy.before_request = write_once_refused
+            assert await read(consumer, 2) == [13, 14]
+
+    asyncio.run(work())
+
+
+def test_positions_are_what_a_commit_writes(proxy: AnswerProxy) -> None:
+    """CO-4: behind the last record that was given, with the epoch of its leader."""
+    name = filled(proxy, "positions")
+
+    async def work() -> None:
+        async with Consumer(proxy.servers, group_id="positions", max_poll_records=3) as consumer:
+            consumer.assign([name])
+            assert consumer.positions() == {}
+            consumer.seek(name, 0)
+            assert len(await consumer.poll(PATIENCE_MS)) == 3
+            expected = {name: OffsetAndMetadata(3, leader_epoch=0)}
+            assert consumer.positions() == expected
+            await consumer.commit_sync()
+            assert await consumer.committed(name) == expected
 
     asyncio.run(work())
 

@@ -36,6 +36,7 @@ class AssignedPartition:
         "not_before_ms",
         "paused",
         "position",
+        "refused_in",
         "reset",
         "topic_id",
         "topic_partition",
@@ -48,6 +49,7 @@ class AssignedPartition:
         self.fetch_offset = -1
         self.topic_id = b""  # of the topic that `epoch` is about; empty: not known
         self.leader_epoch = -1  # of the leader that is asked
+        self.refused_in = -1  # the metadata's generation when the position was out of range
         self.is_doubtful = False  # whether that leader's log goes as far as the position
         self.reset: str | None = reset  # where to begin: earliest, latest or none; None: known
         self.generation = 0
@@ -108,6 +110,7 @@ class AssignedPartition:
 
     def _restart(self) -> None:
         self.fetch_offset = self.position
+        self.refused_in = -1
         self.generation += 1
         self.buffered = 0
         self.not_before_ms = 0

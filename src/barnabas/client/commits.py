@@ -40,6 +40,15 @@ WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError
 """Told the offsets, and what went wrong with them if something did."""
 
 
+def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Where each partition goes on, with the leader epoch of the last record in front of it."""
+    return {
+        state.topic_partition: OffsetAndMetadata(state.position, leader_epoch=state.epoch)
+        for state in assignment
+        if state.position >= 0
+    }
+
+
 class Commits:
     def __init__(
         self,
@@ -84,7 +93,7 @@ class Commits:
 
     async def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
         """Commit these, or the positions; repeats what passes. Raises what does not."""
-        wanted = self._positions() if offsets is None else as_offsets(offsets)
+        wanted = positions(self._assignment) if offsets is None else as_offsets(offsets)
         if timeout_ms is None:
             timeout_ms = self._cluster.config.default_api_timeout_ms
         await self._idle()
@@ -92,7 +101,7 @@ class Commits:
 
     def commit_later(self, offsets: Offsets | None, when_done: WhenCommitted | None) -> None:
         """Commit in the background, with one attempt; `when_done` is called on the loop."""
-        wanted = self._positions() if offsets is None else as_offsets(offsets)
+        wanted = positions(self._assignment) if offsets is None else as_offsets(offsets)
 
         async def commit() -> None:
             error: BarnabasError | None = None
@@ -122,13 +131,6 @@ class Commits:
             when_done(offsets, error)
         except Exception:
             _log.exception("the callback of a commit of %d offsets has failed", len(offsets))
-
-    def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        return {
-            state.topic_partition: OffsetAndMetadata(state.position, leader_epoch=state.epoch)
-            for state in self._assignment
-            if state.position >= 0
-        }
 
     async def _attempt(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         if not offsets:
@@ -190,7 +192,7 @@ class Commits:
     def _uncommitted(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
             name: each
-            for name, each in self._positions().items()
+            for name, each in positions(self._assignment).items()
             if self._committed.get(name) != each.offset
         }
 

@@ -207,6 +207,17 @@ class Consumer:
             await self._find_positions([state])
         return state.position
 
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Where `poll` goes on in each assigned partition whose position is known.
+
+        With the leader epoch of the last record, as `commit_sync()` commits them. For
+        `send_offsets_to_transaction`: whoever goes on from there recognizes a leader that has been
+        replaced, and waits for its successor (KIP-320).
+        """
+        from barnabas.client.commits import positions  # only for groups, as in the constructor
+
+        return positions(self._assignment)
+
     def pause(self, *topic_partitions: TopicPartition) -> None:
         """Give no records of these partitions until `resume`."""
         for state in [self._state(each) for each in topic_partitions]:

@@ -348,10 +348,20 @@ class Fetcher:
             state.error = broker_error(code, f"fetching from {state.topic_partition}")
 
     def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
-        """CO-5: the position is not there (any more)."""
+        """CO-5: the position is not there (any more), as the leader of new metadata says too.
+
+        A leader that does not know of its successor refuses what its successor has written.
+        """
         reset = self._config.auto_offset_reset
+        metadata = self._cluster.metadata
         if state.position < state.fetch_offset:
             self._pause(state)  # what has been fetched comes first; then this is asked again
+        elif state.refused_in in (-1, metadata.view.generation):
+            state.refused_in = metadata.view.generation
+            metadata.track([state.topic_partition.topic])
+            metadata.request_refresh()
+            self._pause(state)
+            self._leaderless.append(state)
         elif reset == "none":
             state.error = NoOffsetForPartition(
                 f"offset {offset} of {state.topic_partition} is out of range and "

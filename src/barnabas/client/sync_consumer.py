@@ -165,6 +165,10 @@ class SyncConsumer(BlockingClient[Consumer]):
         return self._thread.run(self._client.position(topic_partition))
 
     @_alone
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._thread.call(self._client.positions)
+
+    @_alone
     def pause(self, *topic_partitions: TopicPartition) -> None:
         self._thread.call(lambda: self._client.pause(*topic_partitions))
 

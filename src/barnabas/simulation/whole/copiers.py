@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from random import Random
 
 from barnabas.client import Consumer, ConsumerRecord, Producer
+from barnabas.client.committed import OffsetAndMetadata
 from barnabas.errors import BarnabasError
 from barnabas.simulation.whole.actor import Actor, has_started
 from barnabas.simulation.whole.deciding import abort, commit
@@ -91,11 +92,13 @@ class Copier(Actor):
         around, random = self._around, self._random
         self._transactions += 1
         transaction = around.history.begins(self._who, self._transactions)
-        offsets: dict[TopicPartition, int] = {}
+        positions = consumer.positions()
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         try:
             producer.begin_transaction()
             for number, record in enumerate(records, 1):
-                offsets[TopicPartition(record.topic, record.partition)] = record.offset + 1
+                source = TopicPartition(record.topic, record.partition)
+                offsets[source] = positions[source]
                 await self._write(producer, transaction, number, record)
             if random.random() < around.options.dawdle_chance and not around.is_stopping:
                 around.history.tell("{} takes its time", self.name)

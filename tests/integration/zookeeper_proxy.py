@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import ssl
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -30,6 +32,8 @@ class ZooKeeperProxy:
         self._listener: asyncio.Server | None = None
         self.port = 0
         self.cut: Cut | None = None
+        # How many requests each connection from now on carries; the last one is not answered.
+        self.request_limits: Iterator[int] = itertools.repeat(sys.maxsize)
         self.is_refusing = False
         self.is_silent = False  # takes connections, and their clients never hear of them again
         self.renamed: dict[int, int] = {}  # request types, for a server that does not know one
@@ -82,7 +86,7 @@ class ZooKeeperProxy:
 
     async def _requests(self, reader: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
         out.write(await _frame(reader))  # the one that begins a session
-        while True:
+        for _ in range(next(self.request_limits)):
             frame = await _frame(reader)
             kind = int.from_bytes(frame[8:12], signed=True)
             self.requests.append(kind)

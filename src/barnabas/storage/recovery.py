@@ -117,6 +117,7 @@ class _Opening:
         self.snapshots = snapshot_offsets(entries)
         odd = self._find_segments(entries)
         self.epochs = self._load_epochs()
+        known = self.epochs.entries
         for i, segment in enumerate(self.segments):
             if segment in odd and (self.is_clean or i < self._first_unsafe()):
                 self._rebuild_damaged(i)
@@ -135,6 +136,8 @@ class _Opening:
             self.segments.append(Segment.create(self.files, self.directory, end_offset))
         self.epochs.truncate_from_end(end_offset)
         self.epochs.truncate_from_start(start_offset)
+        if 0 < start_offset == end_offset:
+            self._keep_epoch_of_deleted(known, end_offset)
         snapshot_offset = self._settle_producers(start_offset, end_offset)
         for segment in self.segments:
             segment.release()
@@ -362,6 +365,16 @@ class _Opening:
                 self.epochs.assign(*claimed)
         if epoch > self.epochs.latest:
             self.epochs.assign(epoch, base_offset)
+
+    def _keep_epoch_of_deleted(self, known: tuple[EpochEntry, ...], end_offset: int) -> None:
+        """Keep the epoch of the last record of a log that is empty because its records were
+        deleted. They had been committed, so without it a shorter log that missed them would count
+        as the longer one (`controller.guard.largest`)."""
+        if not self.epochs.entries:
+            for entry in reversed(known):
+                if entry.start_offset <= end_offset:
+                    self.epochs.assign(entry.epoch, end_offset)
+                    return
 
     # --- producers -------------------------------------------------------------------------------
 

@@ -231,6 +231,25 @@ def test_where_epochs_began_whose_first_batches_were_compacted_only_the_file_kno
     assert list(found.epochs.entries) == [(0, 0), (3, 4), (4, 6)]
 
 
+@pytest.mark.parametrize("start", [CRASHED, CLEAN], ids=["crash", "clean"])
+def test_the_epoch_of_deleted_records_outlives_starts(tmp_path: Path, start: Start) -> None:
+    """An empty log has the epoch of its last record still, or it would be taken for one that has
+    nothing, and a replica that missed those records could lead."""
+    log = open_at(tmp_path, SMALL)
+    for i in range(20):
+        append(log, batch(1, 100), epoch=i // 8)
+    log.roll()
+    log.raise_log_start(20)
+    log.enforce_retention(0, 20, 0)
+    log.flush()
+    log.release()
+    for _ in range(2):
+        found = open_at(tmp_path, SMALL, start)
+        assert (found.log_start_offset, found.log_end_offset) == (20, 20)
+        assert list(found.epochs.entries) == [(2, 20)]
+        found.release()
+
+
 def test_epochs_of_what_was_cut_are_forgotten(tmp_path: Path) -> None:
     log = open_at(tmp_path, SMALL)
     append(log, batch(1), epoch=0)

@@ -1,0 +1,101 @@
+"""A standalone Spark cluster on the loopback: a master and workers, each a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyspark
+
+from barnabas.pipeline.java import provide_java
+from tests.integration.broker_process import free_port
+from tests.waiting import wait_until
+
+_EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+
+
+class SparkCluster:
+    """The processes of one cluster; `start` has begun them, `stop` ends all of them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.master = f"spark://127.0.0.1:{free_port()}"
+
+    def start(self, workers: int) -> None:
+        port = self.master.rpartition(":")[2]
+        self._run("master", "master.Master", "--port", port)
+        for number in range(workers):
+            options = ["--cores", "1", "--memory", "1g"]
+            options += ["--work-dir", str(self._directory / f"work-{number}")]
+            self._run(f"worker-{number}", "worker.Worker", *options, self.master)
+        log = self._directory / "master.log"
+        wait_until(lambda: log.read_text().count("Registering worker") == workers, within_s=60)
+
+    def executors(self) -> list[psutil.Process]:
+        """Those that run now, on all workers."""
+        return [
+            child
+            for process in self._processes
+            for child in psutil.Process(process.pid).children()
+            if _EXECUTOR in _command(child)
+        ]
+
+    def stop(self) -> None:
+        children = [
+            child
+            for process in self._processes
+            for child in psutil.Process(process.pid).children(recursive=True)
+        ]
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.wait(60)
+        _, alive = psutil.wait_procs(children, timeout=20)
+        for child in alive:
+            child.kill()
+
+    def _run(self, name: str, daemon: str, *options: str) -> None:
+        provide_java(os.environ)
+        command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
+        command += [f"org.apache.spark.deploy.{daemon}", "--host", "127.0.0.1"]
+        command += ["--webui-port", "0", *options]
+        environment = {
+            **os.environ,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_LOCAL_DIRS": str(self._directory / "local"),
+        }
+        with (self._directory / f"{name}.log").open("wb") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    command,
+                    env=environment,
+                    cwd=self._directory,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.NoSuchProcess:  # it has ended since
+        return []
+
+
+@contextlib.contextmanager
+def spark_cluster(directory: Path, workers: int = 2) -> Iterator[SparkCluster]:
+    """A cluster of workers with one core each."""
+    cluster = SparkCluster(directory)
+    try:
+        cluster.start(workers)
+        yield cluster
+    finally:
+        cluster.stop()

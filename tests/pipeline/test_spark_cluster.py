@@ -1,0 +1,101 @@
+"""SP-3, SP-4: queries on Spark clusters of several processes, whose executors are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import deltalake
+import pytest
+
+from barnabas.broker.embedded import Broker
+from barnabas.client.batch import ProducerRecord
+from barnabas.client.sync import SyncProducer
+from tests import foreign
+from tests.integration.cluster_load import committed_values
+from tests.pipeline.cluster_job import HOLD_AFTER
+from tests.pipeline.spark_cluster import spark_cluster
+from tests.pipeline.topics import create, numbered
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.foreign]
+
+PARTITIONS = 2
+ROWS = PARTITIONS * (HOLD_AFTER + 5_000)
+
+
+@pytest.fixture
+def servers() -> Iterator[str]:
+    """A broker with the topic `in`, whose records are in both partitions, and an empty `out`."""
+    foreign.require_java()
+    with Broker() as broker:
+        for topic in ("in", "out"):
+            create(broker, topic, PARTITIONS)
+        with SyncProducer(broker.bootstrap_servers) as producer:
+            producer.send_many(
+                ProducerRecord("in", value, partition=number % PARTITIONS)
+                for number, value in enumerate(numbered(0, ROWS))
+            )
+            producer.flush()
+        yield broker.bootstrap_servers
+
+
+@contextlib.contextmanager
+def job(master: str, servers: str, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    for name in ("topic", "table"):
+        (directory / name).mkdir()
+    command = [sys.executable, "-m", "tests.pipeline.cluster_job", master, servers]
+    with (directory / "job.log").open("wb") as log:
+        running = subprocess.Popen(
+            [*command, "in", "out", str(directory)],
+            env={**os.environ, "SPARK_WORKER_DIR": str(directory / "work")},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield running
+    finally:
+        running.kill()  # Spark's Java ends with it
+        running.wait()
+
+
+def check(servers: str, directory: Path) -> None:
+    expected = sorted(numbered(0, ROWS))
+    assert sorted(committed_values(servers, "out", PARTITIONS)) == expected
+    table = deltalake.DeltaTable(str(directory / "table" / "rows")).to_pyarrow_table()
+    assert sorted(table["value"].to_pylist()) == expected
+
+
+@pytest.mark.timeout(600)
+def test_sp_3_executors_of_a_standalone_cluster_are_killed(servers: str, tmp_path: Path) -> None:
+    """Each once in each query, when a part of their rows is written."""
+    with (
+        spark_cluster(tmp_path, workers=PARTITIONS) as cluster,
+        job(cluster.master, servers, tmp_path) as running,
+    ):
+        killed = 0
+        for name in ("topic", "table"):
+            place = tmp_path / name
+            wait_until(lambda place=place: len([*place.glob("held-*")]) == PARTITIONS, 240)  # type: ignore[misc]
+            for executor in cluster.executors():
+                executor.kill()
+                killed += 1
+            (place / "go").touch()
+        assert running.wait(300) == 0, (tmp_path / "job.log").read_text()[-3000:]
+    assert killed == 2 * PARTITIONS
+    check(servers, tmp_path)
+    print(f"{ROWS} rows twice, {killed} executors killed")
+
+
+@pytest.mark.timeout(600)
+def test_sp_4_on_a_cluster_within_one_process_tree(servers: str, tmp_path: Path) -> None:
+    """Executors apart from the driver, as `local-cluster` starts them."""
+    with job("local-cluster[2,1,1024]", servers, tmp_path) as running:
+        for name in ("topic", "table"):
+            (tmp_path / name / "go").touch()
+        assert running.wait(300) == 0, (tmp_path / "job.log").read_text()[-3000:]
+    check(servers, tmp_path)

@@ -43,6 +43,7 @@ class SourceOptions(NamedTuple):
     fail_on_data_loss: bool
     include_headers: bool
     topic_ids: bool
+    record_batches: bool
 
 
 class SinkOptions(NamedTuple):
@@ -67,6 +68,7 @@ _SOURCE_NAMES = (
     "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
+    "recordBatches",  # ours: rows are packed, for jobs that unpack them in Arrow
     "kafkaConsumer.pollTimeoutMs",
     "topicIds",  # ours: false keeps them out of the checkpoint, for the connector to go on from it
     # Taken, so that jobs written for the connector run as they are, and without effect: this
@@ -117,6 +119,7 @@ def source_options(given: Mapping[str, str], *, streaming: bool | None = None) -
         fail_on_data_loss=options.parsed("failOnDataLoss", boolean, True),
         include_headers=options.parsed("includeHeaders", boolean, False),
         topic_ids=options.parsed("topicIds", boolean, True),
+        record_batches=options.parsed("recordBatches", boolean, False),
     )
 
 

@@ -25,7 +25,13 @@ _HEADERS = ArrayType(
 )
 
 
-def read_schema(include_headers: bool) -> StructType:
+RECORD_BATCHES = pa.schema([pa.field("batch", pa.binary())])
+"""With the option `recordBatches`: Arrow IPC streams of the rows that there would be otherwise."""
+
+
+def read_schema(include_headers: bool, record_batches: bool = False) -> StructType:
+    if record_batches:
+        return StructType([StructField("batch", BinaryType())])
     schema = StructType(
         [
             StructField("key", BinaryType()),
@@ -40,9 +46,11 @@ def read_schema(include_headers: bool) -> StructType:
     return schema.add("headers", _HEADERS) if include_headers else schema
 
 
-def check_read_schema(given: StructType, include_headers: bool) -> None:
+def check_read_schema(
+    given: StructType, include_headers: bool, record_batches: bool = False
+) -> None:
     """Raises `ConfigError` unless `given` is what this format has."""
-    own = read_schema(include_headers)
+    own = read_schema(include_headers, record_batches)
     if given.simpleString() != own.simpleString():
         raise ConfigError(
             f"format barnabas has the schema {own.simpleString()} and takes no other, such as"

@@ -33,7 +33,8 @@ class BarnabasDataSource(DataSource):
 
     def schema(self) -> StructType:
         # Spark asks for it in `load()`: the place where a user expects a wrong option to show.
-        return read_schema(source_options(self.options).include_headers)
+        options = source_options(self.options)
+        return read_schema(options.include_headers, options.record_batches)
 
     def reader(self, schema: StructType) -> TopicReader:
         return TopicReader(source_options(self.options, streaming=False), schema)

@@ -40,7 +40,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(
         self, options: SourceOptions, schema: StructType, clock: Clock | None = None
     ) -> None:
-        check_read_schema(schema, options.include_headers)
+        check_read_schema(schema, options.include_headers, options.record_batches)
         self._options = options
         self._clock = clock or SystemClock()
         self._consumer: SyncConsumer | None = None

@@ -35,8 +35,7 @@ _LOCAL_CLUSTER_SETTINGS = {"spark.executor.memory": "1024m"}  # as the master's 
 
 
 def main(master: str, servers: str, source: str, target: str, directory: str) -> None:
-    more = _LOCAL_CLUSTER_SETTINGS if master.startswith("local-cluster") else {}
-    spark = start_session("cluster", master=master, settings={**_SETTINGS, **more})
+    spark = session_on(master)
     rows = _rows(spark, servers, source)
     place = Path(directory)
     into_topic = (
@@ -56,6 +55,12 @@ def main(master: str, servers: str, source: str, target: str, directory: str) ->
     ):
         writer.option("checkpointLocation", str(place / name / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def session_on(master: str) -> SparkSession:
+    """With two executors of one core each, on a cluster."""
+    more = _LOCAL_CLUSTER_SETTINGS if master.startswith("local-cluster") else {}
+    return start_session("cluster", master=master, settings={**_SETTINGS, **more})
 
 
 def _rows(spark: SparkSession, servers: str, source: str) -> DataFrame:

@@ -13,11 +13,18 @@ import deltalake
 import pytest
 
 from barnabas.broker.embedded import Broker
+from barnabas.client import NewTopic, SyncAdmin
 from barnabas.client.batch import ProducerRecord
 from barnabas.client.sync import SyncProducer
+from barnabas.pipeline.collector import Collector
+from barnabas.pipeline.figures import read_figures
+from barnabas.pipeline.generator import write_log
+from barnabas.pipeline.registry import Registry
+from barnabas.pipeline.tables import Tables
 from tests import foreign
 from tests.integration.cluster_load import committed_values
 from tests.pipeline.cluster_job import HOLD_AFTER
+from tests.pipeline.independent import compute
 from tests.pipeline.spark_cluster import spark_cluster
 from tests.pipeline.topics import create, numbered
 from tests.waiting import wait_until
@@ -45,13 +52,11 @@ def servers() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def job(master: str, servers: str, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
-    for name in ("topic", "table"):
-        (directory / name).mkdir()
-    command = [sys.executable, "-m", "tests.pipeline.cluster_job", master, servers]
+def job(module: str, directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver, which writes to `job.log` in the directory."""
     with (directory / "job.log").open("wb") as log:
         running = subprocess.Popen(
-            [*command, "in", "out", str(directory)],
+            [sys.executable, "-m", f"tests.pipeline.{module}", *arguments, str(directory)],
             env={**os.environ, "SPARK_WORKER_DIR": str(directory / "work")},
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -61,6 +66,14 @@ def job(master: str, servers: str, directory: Path) -> Iterator[subprocess.Popen
     finally:
         running.kill()  # Spark's Java ends with it
         running.wait()
+
+
+@contextlib.contextmanager
+def copies(master: str, servers: str, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    for name in ("topic", "table"):
+        (directory / name).mkdir()
+    with job("cluster_job", directory, master, servers, "in", "out") as running:
+        yield running
 
 
 def check(servers: str, directory: Path) -> None:
@@ -75,7 +88,7 @@ def test_sp_3_executors_of_a_standalone_cluster_are_killed(servers: str, tmp_pat
     """Each once in each query, when a part of their rows is written."""
     with (
         spark_cluster(tmp_path, workers=PARTITIONS) as cluster,
-        job(cluster.master, servers, tmp_path) as running,
+        copies(cluster.master, servers, tmp_path) as running,
     ):
         killed = 0
         for name in ("topic", "table"):
@@ -94,8 +107,39 @@ def test_sp_3_executors_of_a_standalone_cluster_are_killed(servers: str, tmp_pat
 @pytest.mark.timeout(600)
 def test_sp_4_on_a_cluster_within_one_process_tree(servers: str, tmp_path: Path) -> None:
     """Executors apart from the driver, as `local-cluster` starts them."""
-    with job("local-cluster[2,1,1024]", servers, tmp_path) as running:
+    with copies("local-cluster[2,1,1024]", servers, tmp_path) as running:
         for name in ("topic", "table"):
             (tmp_path / name / "go").touch()
         assert running.wait(300) == 0, (tmp_path / "job.log").read_text()[-3000:]
     check(servers, tmp_path)
+
+
+@pytest.mark.timeout(600)
+def test_sp_4_the_behaviour_job_whose_executors_are_killed(servers: str, tmp_path: Path) -> None:
+    """SP-4, SP-3: a standalone cluster; each line is in one table once."""
+    log = tmp_path / "access.log"
+    write_log(log, lines=10_000, seed=3)
+    found = compute(log)
+    with SyncAdmin(servers) as admin:
+        admin.create_topics([NewTopic("lines", PARTITIONS), NewTopic("dead", 1)])
+    with Collector(servers, "lines", Registry(tmp_path / "registry.json")) as collector:
+        collector.collect(log)
+    tables = tmp_path / "tables"
+    with (
+        spark_cluster(tmp_path, workers=PARTITIONS) as cluster,
+        job("behaviour_job", tmp_path, cluster.master, servers, "lines", "dead") as running,
+    ):
+        for batch in (0, 2):
+            wait_until(lambda batch=batch: _newest_batch(tables) >= batch, 240)  # type: ignore[misc]
+            for executor in cluster.executors():
+                executor.kill()
+        assert running.wait(300) == 0, (tmp_path / "job.log").read_text()[-3000:]
+    figures = read_figures(tables)
+    assert figures.accounts == (found.lines, len(found.hits), len(found.bad), 0)
+    assert figures.humans.sessions + figures.robots.sessions == len(found.sessions)
+    assert sorted(committed_values(servers, "dead", 1)) == sorted(found.bad)
+
+
+def _newest_batch(tables: Path) -> int:
+    control = Tables(tables).control()
+    return -1 if control is None else control.batch

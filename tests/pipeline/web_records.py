@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.pipeline.headers import CUT, FILE, FILE_ID, LINE, POSITION
+from pyspark_barnabas.schema import arrow_schema
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-SCHEMA = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"
-    " timestampType int, headers array<struct<key: string, value: binary>>"
-)
+SCHEMA = arrow_schema(include_headers=True)
 
 Row = tuple[object, ...]
 
@@ -41,8 +37,14 @@ def record(
     return (b"key", value, "web-access", partition, offset, None, 0, headers)
 
 
-def frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
-    return spark.createDataFrame(list(rows), SCHEMA)
+def table(rows: Iterable[Row]) -> pa.Table:
+    """As a task has them."""
+    named = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
+    for row in named:
+        headers = row["headers"]
+        if isinstance(headers, list):
+            row["headers"] = [{"key": key, "value": value} for key, value in headers]
+    return pa.Table.from_pylist(named, schema=SCHEMA)
 
 
 def line(

@@ -11,6 +11,7 @@ On every line that the collector sends:
 On a dead letter, besides the headers of the record that it was:
 
     reason, source.topic, source.partition, source.offset
+    query, batch    which micro-batch of which streaming query has sent it
 """
 
 FILE = "file"
@@ -23,3 +24,5 @@ REASON = "reason"
 SOURCE_TOPIC = "source.topic"
 SOURCE_PARTITION = "source.partition"
 SOURCE_OFFSET = "source.offset"
+QUERY = "query"
+BATCH = "batch"

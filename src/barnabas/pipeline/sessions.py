@@ -1,121 +1,107 @@
-"""Sessions: what one visitor does until thirty minutes of silence.
+"""Sessions: what one visitor does until thirty minutes of silence. Pure.
 
 A visitor is an address together with a user agent. A session is an interval of a visitor's time,
-and a hit is the smallest one. Joining intervals that are less than `SILENCE` apart gives the same
+and a hit is the smallest one. Joining intervals that are less than `SILENCE_S` apart gives the same
 sessions whether the hits come all at once, in any number of portions, or in any order:
 
     joined(a ∪ b) = joined(joined(a) ∪ b)
 
-So the table of sessions is all the state there is. A session goes on in a later run because its
-interval is joined with later hits; nothing has to be closed, no timer fires, no watermark drops a
-late line, and a line from the year 2099 closes no one's session for good. `open` only says that
-the newest hit of all is not yet thirty minutes later than the session's last.
+So the table of sessions is all the state there is, and it holds parts: a batch adds the sessions
+of its own hits, and whoever reads joins them. Nothing has to be closed, no timer fires, no
+watermark drops a late line, and a line from the year 2099 closes no one's session for good. `open`
+only says that the newest hit of all is not yet thirty minutes later than the session's last.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from typing import Final
 
-SILENCE_SECONDS = 30 * 60
+import polars as pl
 
-# Where a page view stands among a visitor's: times have seconds only, and equal keys share a
-# partition, in which offsets are the order of the log.
-_ORDER = "struct<time: timestamp, partition: int, offset: bigint>"
+from barnabas.pipeline.schemas import SESSIONS
 
-SESSIONS = f"""
-    client string, agent string, robot boolean, start timestamp, end timestamp,
-    length_seconds bigint, hits bigint, pages bigint, bytes bigint, entry string, exit string,
-    referrer string, bounce boolean, open boolean, utc_offset_minutes int,
-    entry_order {_ORDER}, exit_order {_ORDER}, day date
-"""
-"""`entry` and `exit` are the paths of the first and last page, `referrer` the host that led to the
-first; all null without a page. `bounce`: one page and no more. `day` (UTC) is that of `end`."""
+SILENCE_S: Final = 30 * 60
+
+DERIVED: Final = ("length_seconds", "bounce", "open")
+"""What `described` adds. `bounce`: one page and no more."""
+
+_SECOND_US: Final = 1_000_000
+_DAY_US: Final = 86_400 * _SECOND_US
+_ORDER: Final = ("time", "partition", "offset")
 
 
-def single_hits(events: DataFrame) -> DataFrame:
-    """Each hit as the shortest of sessions."""
-    order = F.struct("time", "partition", "offset").cast(_ORDER)
-    page = F.col("page_view")
+def single_hits(events: pl.DataFrame) -> pl.DataFrame:
+    """Each hit as the shortest of sessions; `events` have `time_us`, `host` and `day`."""
+    page = pl.col("page_view")
+    time = pl.from_epoch("time_us", time_unit="us").dt.replace_time_zone("UTC")
+    order = pl.struct(time.alias("time"), "partition", "offset")
+    path = pl.when(page).then(pl.col("path"))
     return events.select(
         "client",
         "agent",
         "robot",
-        F.col("time").alias("start"),
-        F.col("time").alias("end"),
-        F.lit(1).cast("bigint").alias("hits"),
-        page.cast("bigint").alias("pages"),
-        F.coalesce("bytes", F.lit(0)).alias("bytes"),
-        F.when(page, F.col("path")).alias("entry"),
-        F.when(page, F.col("path")).alias("exit"),
-        F.when(page, host_of(F.col("referrer"))).alias("referrer"),
+        time.alias("start"),
+        time.alias("end"),
+        pl.lit(1, pl.Int64).alias("hits"),
+        page.cast(pl.Int64).alias("pages"),
+        pl.col("bytes").fill_null(0),
+        path.alias("entry"),
+        path.alias("exit"),
+        pl.when(page).then("host").alias("referrer"),
         "utc_offset_minutes",
-        F.when(page, order).alias("entry_order"),
-        F.when(page, order).alias("exit_order"),
+        pl.when(page).then(order).alias("entry_order"),
+        pl.when(page).then(order).alias("exit_order"),
+        "day",
     )
 
 
-def joined_sessions(before: DataFrame, hits: DataFrame, newest_s: int) -> DataFrame:
-    """Sessions `before` joined with `hits` (of `single_hits`): schema `SESSIONS`.
+def joined(parts: pl.DataFrame) -> pl.DataFrame:
+    """The sessions that these parts of sessions come to: schema `SESSIONS`, as the parts."""
+    parts = _numbered(parts)
+    whole = parts.group_by("_session").agg(
+        pl.col("client", "agent").first(),
+        pl.col("robot").any(),
+        pl.col("start").min(),
+        pl.col("end").max(),
+        pl.col("hits", "pages", "bytes").sum(),
+        pl.col("utc_offset_minutes").max(),
+    )
+    pages = parts.filter(pl.col("entry_order").is_not_null())
+    first = _sorted(pages, "entry_order").group_by("_session")
+    last = _sorted(pages, "exit_order").group_by("_session")
+    return (
+        whole.join(
+            first.agg(pl.col("entry", "referrer", "entry_order").first()), "_session", "left"
+        )
+        .join(last.agg(pl.col("exit", "exit_order").last()), "_session", "left")
+        .with_columns(pl.col("end").dt.date().alias("day"))
+        .select(SESSIONS.names)
+    )
+
+
+def described(sessions: pl.DataFrame, newest_s: int) -> pl.DataFrame:
+    """`joined` sessions with the columns `DERIVED`.
 
     `newest_s`: seconds since the epoch of the newest hit of all, which tells what is open.
     """
-    parts = before.select(*hits.columns).unionByName(hits)
-    visitor = Window.partitionBy("client", "agent")
-    in_time = visitor.orderBy("start", "end")
-    heard = F.max("end").over(in_time.rowsBetween(Window.unboundedPreceding, -1))
-    silence = F.unix_seconds("start") - F.unix_seconds(heard)
-    first = heard.isNull() | (silence >= SILENCE_SECONDS)
-    number = F.sum(first.cast("int")).over(
-        in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    return _described(_added(parts.withColumn("_number", number)), newest_s)
-
-
-def _added(parts: DataFrame) -> DataFrame:
-    return parts.groupBy("client", "agent", "_number").agg(
-        F.bool_or("robot").alias("robot"),
-        F.min("start").alias("start"),
-        F.max("end").alias("end"),
-        F.sum("hits").alias("hits"),
-        F.sum("pages").alias("pages"),
-        F.sum("bytes").alias("bytes"),
-        F.min_by("entry", "entry_order").alias("entry"),
-        F.max_by("exit", "exit_order").alias("exit"),
-        F.min_by("referrer", "entry_order").alias("referrer"),
-        F.max("utc_offset_minutes").alias("utc_offset_minutes"),
-        F.min("entry_order").alias("entry_order"),
-        F.max("exit_order").alias("exit_order"),
+    end_s = pl.col("end").dt.epoch("s")
+    return sessions.with_columns(
+        (end_s - pl.col("start").dt.epoch("s")).alias("length_seconds"),
+        (pl.col("pages") == 1).alias("bounce"),
+        (newest_s - end_s < SILENCE_S).alias("open"),
     )
 
 
-def _described(sessions: DataFrame, newest_s: int) -> DataFrame:
-    length = F.unix_seconds("end") - F.unix_seconds("start")
-    silent = F.lit(newest_s) - F.unix_seconds("end")
-    return sessions.select(
-        "client",
-        "agent",
-        "robot",
-        "start",
-        "end",
-        length.alias("length_seconds"),
-        "hits",
-        "pages",
-        "bytes",
-        "entry",
-        "exit",
-        "referrer",
-        (F.col("pages") == 1).alias("bounce"),
-        (silent < SILENCE_SECONDS).alias("open"),
-        "utc_offset_minutes",
-        "entry_order",
-        "exit_order",
-        F.to_date("end").alias("day"),
-    )
+def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
+    """`parts` with the number of their `_session`."""
+    visitor = ("client", "agent")
+    parts = parts.sort(*visitor, "start", "end")
+    is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in visitor)
+    heard = pl.col("end").cum_max().shift(1).over(visitor)
+    silence = pl.col("start") - heard
+    is_first = is_new | (silence >= pl.duration(seconds=SILENCE_S)).fill_null(True)
+    return parts.with_columns(is_first.cum_sum().alias("_session"))
 
 
-def host_of(url: Column) -> Column:
-    """The host that a referrer names, without port and leading "www."; null where there is none."""
-    host = F.regexp_extract(url, r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#:]+)", 1)
-    plain = F.regexp_replace(F.lower(host), r"^www\.", "")
-    return F.when(plain != "", plain)
+def _sorted(pages: pl.DataFrame, order: str) -> pl.DataFrame:
+    return pages.sort([pl.col(order).struct.field(name) for name in _ORDER])

@@ -1,54 +1,52 @@
-"""The tables as they are at one moment, read with Arrow.
-
-Resolves `current` once, so everything comes from the same version; of the tables that only grow it
-takes the batches up to that version's.
-"""
+"""The tables as they are at one moment, read with Arrow: all as of the same batch."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
 
+from barnabas.pipeline.one_pass import merged
+from barnabas.pipeline.schemas import ALL, GROWING
+from barnabas.pipeline.sessions import described
+from barnabas.pipeline.tables import Tables
+
 
 class Snapshot:
-    """One version of the tables in a directory."""
+    """What the newest batch has left in the tables of a directory."""
 
-    def __init__(self, tables: Path) -> None:
-        self._tables = tables
-        self._version = (tables / "current").resolve()
+    def __init__(self, directory: Path) -> None:
+        self._tables = Tables(directory)
+        self.control = self._tables.control()
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """A table, its parts merged."""
+        if self.control is None:
+            parts = ALL[name].empty_table()
+        else:
+            parts = self._tables.parts(name, self.control.versions[name])
+        if name in GROWING:
+            frame = pl.from_arrow(parts)
+            assert isinstance(frame, pl.DataFrame)
+            return frame
+        rows = merged(name, parts)
+        if name != "sessions":
+            return rows
+        newest_s = self.control.newest_s if self.control else None
+        return described(rows, newest_s or 0)
 
     def rows(self, name: str, columns: list[str]) -> pa.Table:
-        """These columns of a daily table or of `files`; no rows where nothing was written."""
-        return self._read(sorted((self._version / name).rglob("*.parquet")), columns)
+        """These columns of a table whose parts are merged."""
+        return self.frame(name).select(columns).to_arrow(compat_level=pl.CompatLevel.oldest())
 
     def appended(self, name: str) -> ds.Dataset | None:
-        """A table that only grows, not read yet; None while it is empty."""
-        directories = sorted((self._tables / name).glob("batch=*"))
-        last = self._batch()
-        paths = [
-            path
-            for directory in directories
-            if int(directory.name.removeprefix("batch=")) <= last
-            for path in sorted(directory.glob("*.parquet"))
-        ]
-        return _dataset(paths) if paths else None
-
-    def _batch(self) -> int:
-        manifest = self._version / "manifest.json"
-        return int(json.loads(manifest.read_text("utf-8"))["batch"]) if manifest.exists() else -1
-
-    def _read(self, paths: list[Path], columns: list[str]) -> pa.Table:
-        if not paths:
-            return pa.table({name: pa.array([], pa.null()) for name in columns})
-        return _dataset(paths).to_table(columns=columns)
-
-
-def _dataset(paths: list[Path]) -> ds.Dataset:
-    return ds.dataset([str(path) for path in paths], format="parquet")
+        """A table of which a row is written once, not read yet; None before the first batch."""
+        if self.control is None:
+            return None
+        return self._tables.stored(name, self.control.versions[name])
 
 
 def top(table: pa.Table, key: str, count: str, number: int) -> list[tuple[str, int]]:

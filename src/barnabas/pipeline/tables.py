@@ -1,215 +1,213 @@
-"""The tables on disk: what a batch writes appears at once and whole, or not at all.
+"""The pipeline's tables, each a Delta table of its own, and the control table over them.
 
-    events/batch=000007/*.parquet              one directory per batch, never changed
-    dead_letters/batch=000007/*.parquet
-    versions/000007/manifest.json              the state after batch 7, never changed
-    versions/000007/files/*.parquet
-    versions/000007/sessions/day=2015-05-17/*.parquet       likewise traffic, pages, ...
-    current -> versions/000007                 a symbolic link, replaced atomically
-    sessions -> current/sessions               likewise files, traffic, pages, ...
-    staging/                                   what the batch under way has written so far
+    events/  dead_letters/                      a row is written once
+    sessions/  traffic/  pages/  referrers/  statuses/  files/
+                                                a batch adds its part, readers merge the parts
+    control/                                    one row: the newest batch that is whole, and the
+                                                version of each table that it stands in
 
-The version is the commit: a batch whose version exists is done, and is skipped when Spark replays
-it. Before that, replaying writes the same again (a batch has the same records each time, and the
-state before it is kept). So every record counts exactly once, whenever the process is killed.
-
-A version takes over from the one before it, by hard link, the days in which nothing can have
-changed: its cost is that of the days it touches. Who reads for long resolves `current` first
-(`Tables.read` does); the last versions are kept for that. Needs a file system with symbolic links
-that all of Spark's processes see.
+Delta has no commit across tables. So each commit says which micro-batch of which query it is, a
+batch commits all tables and then the control table, and who reads goes by the versions that this
+names. A batch that was cut off between two commits is taken again: it reads the state before it,
+by the control table, and what it had committed is recognised. A batch costs what it brings; at
+intervals small files are merged, and with them the parts that they hold.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from datetime import date
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
-from barnabas.errors import ConfigError
-from barnabas.pipeline.behaviour import DEAD_LETTERS, EVENTS, FILES
-from barnabas.pipeline.schema import struct
-from barnabas.pipeline.sessions import SESSIONS
-from barnabas.pipeline.traffic import PAGES, REFERRERS, STATUSES, TRAFFIC
+from barnabas.errors import BarnabasError, ConfigError, first_line
+from barnabas.pipeline.arrow import to_table
+from barnabas.pipeline.lines import Positions
+from barnabas.pipeline.one_pass import Outcome, merged, write
+from barnabas.pipeline.schemas import ALL, GROWING, MERGED
+from pyspark_barnabas.delta.compaction import compact
+from pyspark_barnabas.delta.files import DataFile
+from pyspark_barnabas.delta.options import DeltaOptions, delta_options
+from pyspark_barnabas.delta.table import Table
 
-APPENDED = {"events": EVENTS, "dead_letters": DEAD_LETTERS}
-DAILY = {
-    "sessions": SESSIONS,
-    "traffic": TRAFFIC,
-    "pages": PAGES,
-    "referrers": REFERRERS,
-    "statuses": STATUSES,
-}
-WHOLE = {"files": FILES}
-SCHEMAS = {**APPENDED, **DAILY, **WHOLE}
+_log = logging.getLogger(__name__)
 
-_KEPT_VERSIONS = 3
+_CONTROL: Final = "control"
+_CONTROL_SCHEMA: Final = pa.schema(
+    [
+        ("batch", pa.int64()),
+        ("query", pa.string()),
+        ("newest_s", pa.int64()),
+        ("versions", pa.string()),
+        ("dead_letters_end", pa.string()),
+    ]
+)
+_APPLICATION: Final = "barnabas.behaviour"
+_COMPACT_EVERY: Final = 32  # batches
+_AT_ONCE: Final = 4  # commits: their time is the disk's
+_KEPT_HOURS: Final = 168  # of what a compaction has replaced, for those who still read it
 
 
-class Manifest(NamedTuple):
-    """What a version is the state of: every batch of a query up to this one."""
+class Control(NamedTuple):
+    """What the tables are the state of: every batch of a query up to this one."""
 
     batch: int
     query: str  # the streaming query's id, which its checkpoint keeps
     newest_s: int | None  # time of the newest hit, seconds since the epoch
+    versions: dict[str, int]
+    dead_letters_end: dict[int, int]
+    """By partition of the dead-letter topic: all that this state knows of lies before it."""
 
 
 class Tables:
-    """All tables of one pipeline, in one directory."""
+    """All tables of one pipeline, in one directory that all of Spark's processes see."""
 
     def __init__(self, directory: Path) -> None:
+        """Raises `ConfigError` where an earlier version of the pipeline has written."""
         self.directory = directory
+        if (directory / "versions").is_dir():
+            raise ConfigError(
+                f"the tables in {directory} are of an earlier version, in a format that is no more:"
+                " remove the output directory and run again, or choose another one"
+            )
 
     # ---- reading ----
 
-    def manifest(self) -> Manifest | None:
-        """Of the current version; None before the first batch."""
-        try:
-            text = (self.directory / "current" / "manifest.json").read_text("utf-8")
-        except FileNotFoundError:
+    def control(self) -> Control | None:
+        """None before the first batch."""
+        path = self._path(_CONTROL)
+        if not DeltaTable.is_deltatable(path):
             return None
-        return Manifest(**json.loads(text))
+        row = DeltaTable(path).to_pyarrow_table().to_pylist()[0]
+        ends = json.loads(row.pop("dead_letters_end"))
+        return Control(
+            versions=json.loads(row.pop("versions")),
+            dead_letters_end={int(partition): offset for partition, offset in ends.items()},
+            **row,
+        )
 
-    def read(self, spark: SparkSession, name: str, *, since: date | None = None) -> DataFrame:
-        """A table as it is now; of a daily one only the days from `since` on, if that is given.
+    def parts(self, name: str, version: int) -> pa.Table:
+        """The rows of a table as they are stored: of those `MERGED`, parts."""
+        return self.stored(name, version).to_table().cast(ALL[name])
 
-        Does not change under the reader's hands, unless several batches end meanwhile.
-        """
-        schema = struct(SCHEMAS[name])
-        reader = spark.read.schema(schema)
-        if name in APPENDED:
-            root = self.directory / name
-            parts = [str(path) for path in sorted(root.glob("batch=*"))]
-            return reader.parquet(*parts) if parts else spark.createDataFrame([], schema)
-        root = (self.directory / "current").resolve() / name
-        if name in WHOLE:
-            return reader.parquet(str(root)) if root.exists() else spark.createDataFrame([], schema)
-        days = [str(path) for day, path in _days(root) if since is None or day >= since]
-        if not days:
-            return spark.createDataFrame([], schema)
-        return reader.option("basePath", str(root)).parquet(*days)
+    def stored(self, name: str, version: int) -> Any:
+        """The same as a dataset that is not read yet."""
+        return DeltaTable(self._path(name), version=version).to_pyarrow_dataset()
+
+    def positions(self, control: Control | None) -> Positions:
+        """How far each file has been seen."""
+        if control is None:
+            return {}
+        files = merged("files", self.parts("files", control.versions["files"]))
+        rows = files.select("file_id", "partition", "position").iter_rows()
+        return {(file_id, partition): position for file_id, partition, position in rows}
 
     # ---- writing ----
 
     def check_query(self, query: str | None) -> None:
         """Raises `ConfigError` unless these tables come from this query (None: from none yet)."""
-        manifest = self.manifest()
-        made_by = manifest.query if manifest else None
+        control = self.control()
+        made_by = control.query if control else None
         if made_by != query:
             raise ConfigError(
                 f"the tables in {self.directory} and the checkpoint beside them do not belong"
                 " together: remove both, or choose another output directory"
             )
 
-    def begin(self, batch: int) -> Writing | None:
-        """Start to write a batch; None if it has been written before."""
-        manifest = self.manifest()
-        done = manifest.batch if manifest else -1
-        if batch <= done:
-            return None
-        if batch != done + 1:
+    def is_next(self, batch: int, control: Control | None) -> bool:
+        """Whether a batch has to be written; false if it is there."""
+        done = control.batch if control else -1
+        if batch > done + 1:
             raise ConfigError(
                 f"batch {batch} comes after batch {done} in {self.directory}: versions of the"
                 " tables were lost; remove the output directory and run again"
             )
-        return Writing(self.directory, batch)
+        return batch == done + 1
 
+    def growing_paths(self) -> dict[str, str]:
+        """Where tasks write their files."""
+        return {name: self._path(name) for name in GROWING}
 
-class Writing:
-    """One batch's tables on their way. `commit` makes them visible."""
+    def commit(self, batch: int, query: str, found: Outcome) -> Committed:
+        """Commit a batch to every table but the control table; as often as it takes."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            futures = {
+                name: pool.submit(partial(self.commit_to, name, batch, query, found))
+                for name in ALL
+            }
+            done = {name: future.result() for name, future in futures.items()}
+        versions = {name: version for name, (version, _) in done.items()}
+        return Committed(versions, {name for name, (_, is_new) in done.items() if is_new})
 
-    def __init__(self, directory: Path, batch: int) -> None:
-        self._directory = directory
-        self._batch = batch
-        self._staging = directory / "staging"
-        self.is_replay = self._staging.exists()
-        """Whether an earlier attempt at a batch was cut off: it may have had effects outside."""
-        self._staging.mkdir(parents=True, exist_ok=True)
-        for path in self._staging.iterdir():  # the directory stays: it says that this is a replay
-            shutil.rmtree(path)
-
-    def append(self, name: str, rows: DataFrame) -> None:
-        """Add rows to `events` or `dead_letters`; without effect if that was done before."""
-        target = self._directory / name / f"batch={self._batch:06}"
-        if target.exists():
-            return
-        written = self._staging / name
-        rows.write.parquet(str(written))
-        target.parent.mkdir(exist_ok=True)
-        written.rename(target)
-
-    def put(self, name: str, rows: DataFrame) -> None:
-        """Write the rows of a table's days from `since` of `commit` on; or all of table `files`."""
-        written = str(self._staging / "version" / name)
-        if name in WHOLE:
-            rows.coalesce(1).write.parquet(written)
+    def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> tuple[int, bool]:
+        """Commit to one table; the version that has the batch, and whether it was made now."""
+        schema = ALL[name]
+        if name in GROWING:
+            files: Sequence[DataFile] = found.files[name]
         else:
-            # One file per day: a table of a year is hundreds of files, not thousands.
-            rows.repartition("day").write.partitionBy("day").parquet(written)
+            files = write(self._path(name), to_table(found.parts[name], schema), schema)
+        options = self._options(name, batch)
+        is_new = Table(options).commit(schema, files, overwrite=False, query=query)
+        return _version_of(DeltaTable(self._path(name)), batch), is_new
 
-    def commit(self, query: str, newest_s: int | None, since: date | None) -> None:
-        """Make the version that has what was put, and the days before `since` as they were.
+    def conclude(self, control: Control) -> None:
+        """Make a batch visible; the tables have it."""
+        row = {
+            **control._asdict(),
+            "versions": json.dumps(control.versions),
+            "dead_letters_end": json.dumps(control.dead_letters_end),
+        }
+        rows = pa.Table.from_pylist([row], schema=_CONTROL_SCHEMA)
+        files = write(self._path(_CONTROL), rows, _CONTROL_SCHEMA)
+        options = self._options(_CONTROL, control.batch)
+        Table(options).commit(_CONTROL_SCHEMA, files, overwrite=True, query=control.query)
+        if (control.batch + 1) % _COMPACT_EVERY == 0:
+            self.tidy()
 
-        `since` None: nothing was put, all days are as they were.
-        """
-        version = self._staging / "version"
-        version.mkdir(exist_ok=True)
-        before = (self._directory / "current").resolve()
-        for name in DAILY:
-            (version / name).mkdir(exist_ok=True)
-            for day, path in _days(before / name):
-                if since is None or day < since:
-                    _link_tree(path, version / name / path.name)
-        for name in WHOLE:
-            if not (version / name).exists() and (before / name).exists():
-                _link_tree(before / name, version / name)
-        manifest = Manifest(self._batch, query, newest_s)
-        (version / "manifest.json").write_text(json.dumps(manifest._asdict()), "utf-8")
-        self._publish(version)
+    def tidy(self) -> None:
+        """Merge small files and the parts in them. What fails here is left for the next time."""
+        for name in (*ALL, _CONTROL):
+            try:
+                if name != _CONTROL:
+                    compact(self._options(name), _merge_of(name))
+                table = DeltaTable(self._path(name))
+                table.vacuum(_KEPT_HOURS, dry_run=False)
+            except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
+                _log.warning("table %s is not compacted now: %s", name, first_line(error))
 
-    def _publish(self, version: Path) -> None:
-        versions = self._directory / "versions"
-        versions.mkdir(exist_ok=True)
-        target = versions / f"{self._batch:06}"
-        # One that is there and not current: the process was killed between these two steps.
-        shutil.rmtree(target, ignore_errors=True)
-        version.rename(target)
-        _point(self._directory / "current", Path("versions", target.name))
-        for name in (*DAILY, *WHOLE):
-            link = self._directory / name
-            if not link.is_symlink():
-                _point(link, Path("current", name))
-        shutil.rmtree(self._staging)
-        # By their numbers: as text, version 1000000 would be the oldest one.
-        for old in sorted(versions.iterdir(), key=lambda path: int(path.name))[:-_KEPT_VERSIONS]:
-            shutil.rmtree(old)
+    def _path(self, name: str) -> str:
+        return str(self.directory / name)
+
+    def _options(self, name: str, batch: int | None = None) -> DeltaOptions:
+        options = delta_options({"path": self._path(name), "txnAppId": _APPLICATION})
+        return options._replace(version=batch)
 
 
-def _days(table: Path) -> list[tuple[date, Path]]:
-    return [
-        (date.fromisoformat(path.name.removeprefix("day=")), path)
-        for path in sorted(table.glob("day=*"))
-    ]
+class Committed(NamedTuple):
+    """What a batch's commits came to."""
+
+    versions: dict[str, int]
+    new: set[str]  # tables that did not have the batch before
 
 
-def _point(link: Path, target: Path) -> None:
-    temporary = link.with_name(f".{link.name}.new")
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(target)
-    temporary.replace(link)
+def _version_of(table: DeltaTable, batch: int) -> int:
+    """The newest version with this batch and none behind it: of two drivers the other one may have
+    gone on."""
+    while (found := table.transaction_version(_APPLICATION)) != batch:
+        assert found is not None and found > batch, f"{table.table_uri} has lost batch {batch}"
+        table.load_as_version(table.version() - 1)
+    return table.version()
 
 
-def _link_tree(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, copy_function=_link)
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        # Some file systems have no hard links.
-        shutil.copy2(source, target)
+def _merge_of(name: str) -> Callable[[pa.Table], pa.Table] | None:
+    if name in GROWING:
+        return None
+    schema = MERGED[name]
+    return lambda parts: to_table(merged(name, parts), schema)

@@ -9,7 +9,7 @@ stays one.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -56,8 +56,14 @@ class _Small(NamedTuple):
     key: Key
 
 
-def compact(options: DeltaOptions) -> Compacted:
-    """Raises `CompactionLost`, and `ConfigError` where there is no table or not one of ours."""
+def compact(
+    options: DeltaOptions, merge: Callable[[pa.Table], pa.Table] | None = None
+) -> Compacted:
+    """`merge`: what becomes of the rows of several files of one partition; None: they stay as they
+    are. It has to mean the same to those who read the table.
+
+    Raises `CompactionLost`, and `ConfigError` where there is no table or not one of ours.
+    """
     table = open_table(options)
     if table is None:
         raise ConfigError(f"{options.path}: there is no Delta table")
@@ -71,7 +77,7 @@ def compact(options: DeltaOptions) -> Compacted:
     merged: list[DataFile] = []
     try:
         for files in bins:
-            merged.append(_merge(where, table, files))
+            merged.append(_merge(where, table, files, merge))
         _commit(options, [file for files in bins for file in files], merged)
     except BaseException:
         for file in merged:
@@ -113,7 +119,12 @@ def _bins(files: Sequence[_Small]) -> Iterator[list[_Small]]:
             yield found
 
 
-def _merge(where: pa_fs.FileSystem, table: DeltaTable, files: Sequence[_Small]) -> DataFile:
+def _merge(
+    where: pa_fs.FileSystem,
+    table: DeltaTable,
+    files: Sequence[_Small],
+    merge: Callable[[pa.Table], pa.Table] | None,
+) -> DataFile:
     partition_by = table.metadata().partition_columns
     whole = pa.schema(table.schema().to_arrow())
     schema = pa.schema([field for field in whole if field.name not in partition_by])
@@ -123,7 +134,11 @@ def _merge(where: pa_fs.FileSystem, table: DeltaTable, files: Sequence[_Small]) 
         found = pa_dataset.dataset(
             [file.path for file in files], schema=schema, format="parquet", filesystem=where
         )
-        for batch in found.to_batches(batch_size=_BATCH_ROWS, batch_readahead=2):
+        if merge is None:
+            batches = found.to_batches(batch_size=_BATCH_ROWS, batch_readahead=2)
+        else:
+            batches = merge(found.to_table()).to_batches(_BATCH_ROWS)
+        for batch in batches:
             target.add(batch)
             if target.waiting_bytes > _GROUP_BYTES:
                 target.flush()

@@ -1,0 +1,208 @@
+"""A line of an access log as fields: the Combined Log Format, and the Common one it extends. Pure.
+
+    client ident user [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "referrer" "agent"
+    '------------- head ---------------------------'                    '- size -'
+
+Inside quotes a server writes `\\"` for a quote and `\\\\` for a backslash. Both pairs are masked by
+one control character each, after which a line is simply cut at its quotes: no pattern has to
+cope with escapes, and none backtracks, however long or hostile a line is. Pieces are cut again at
+their blanks, from both ends, because users and targets may have some.
+
+A line is valid, or has the first `reason` that applies. What a client sends is not the log's
+fault: a request that a server could not read (and answered with 4xx or 5xx) is a valid line
+without method and path.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final, NamedTuple
+
+NO_VALUE: Final = "no value"
+TOO_LONG: Final = "too long"
+NOT_UTF8: Final = "not UTF-8"
+EMPTY: Final = "empty line"
+CONTROL_CHARACTER: Final = "control character"
+UNBALANCED_QUOTES: Final = "unbalanced quotes"
+NOT_AN_ACCESS_LOG: Final = "not an access log line"
+BAD_TIME: Final = "bad time"
+BAD_REQUEST: Final = "bad request"
+BAD_STATUS: Final = "bad status"
+BAD_SIZE: Final = "bad size"
+
+REASONS: Final = (
+    NO_VALUE,
+    TOO_LONG,
+    NOT_UTF8,
+    EMPTY,
+    CONTROL_CHARACTER,
+    UNBALANCED_QUOTES,
+    NOT_AN_ACCESS_LOG,
+    BAD_TIME,
+    BAD_REQUEST,
+    BAD_STATUS,
+    BAD_SIZE,
+)
+
+_MASKED_BACKSLASH: Final = "\x01"
+_MASKED_QUOTE: Final = "\x02"
+
+# Java's `$`, by which this was settled, is also before a last line terminator.
+_END: Final = r"(?:\r\n|[\n\r\x85\u2028\u2029])?"
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0B\x0C\x0E-\x1F\x7F]")
+_METHOD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*" + _END)
+_ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
+_STATUS: Final = re.compile(r"([0-9]{3})(?:\r\n|[\n\r])?")
+_SIZE: Final = re.compile(r"([0-9]{1,18})(?:\r\n|[\n\r])?")
+_TIME: Final = re.compile(
+    r"([0-9]{2})/([A-Za-z]{3})/([0-9]{4}):([0-9]{2}):([0-9]{2}):([0-9]{2})"
+    r" ([+-])([0-9]{2})([0-9]{2})"
+)
+_MONTHS: Final = {
+    name: number
+    for number, name in enumerate(
+        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
+    )
+}
+_LARGEST_OFFSET_MINUTES: Final = 18 * 60
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+# Pieces of a line cut at its quotes: head, request, answer (, referrer, a blank, agent, nothing).
+_COMMON_PIECES: Final = 3
+_COMBINED_PIECES: Final = 7
+
+
+class Fields(NamedTuple):
+    """What a valid line says; "-" in the log is None."""
+
+    time_us: int  # since the epoch, UTC
+    utc_offset_minutes: int
+    client: str | None
+    ident: str | None
+    user: str | None
+    method: str | None
+    path: str | None
+    query: str | None
+    protocol: str | None
+    status: int
+    bytes: int | None
+    referrer: str | None
+    agent: str | None
+
+
+def parse_line(value: bytes | None, *, is_cut: bool = False) -> Fields | str:
+    """The fields of a line without its line feed, or the reason (of `REASONS`) that it has none.
+
+    `is_cut`: it is only the beginning of a longer line.
+    """
+    if value is None:
+        return NO_VALUE
+    if is_cut:
+        return TOO_LONG
+    try:
+        text = value.rstrip(b"\r").decode()
+    except UnicodeDecodeError:
+        return NOT_UTF8
+    if not text.strip(" "):
+        return EMPTY
+    if _CONTROL.search(text):
+        return CONTROL_CHARACTER
+    masked = text.replace("\\\\", _MASKED_BACKSLASH).replace('\\"', _MASKED_QUOTE)
+    pieces = masked.split('"')
+    if len(pieces) % 2 == 0:
+        return UNBALANCED_QUOTES
+    return _of_pieces(pieces)
+
+
+def _of_pieces(pieces: list[str]) -> Fields | str:
+    is_combined = len(pieces) == _COMBINED_PIECES and pieces[4] == " " and pieces[6] == ""
+    if not is_combined and len(pieces) != _COMMON_PIECES:
+        return NOT_AN_ACCESS_LOG
+    head, answer = pieces[0].split(" "), pieces[2].split(" ")
+    if len(head) < 6 or len(answer) < 3 or answer[0] or " ".join(answer[3:5]):
+        return NOT_AN_ACCESS_LOG
+    client, ident, user = head[0], head[1], " ".join(head[2:-3])
+    stamp, zone, rest = head[-3:]
+    status_text, size = answer[1:3]
+    if rest or not (client and ident and user and status_text and size):
+        return NOT_AN_ACCESS_LOG
+    if not (stamp.startswith("[") and zone.endswith("]")):
+        return NOT_AN_ACCESS_LOG
+    moment = _moment(f"{stamp[1:65]} {zone.partition(']')[0]}")
+    if moment is None:
+        return BAD_TIME
+    status_match = _STATUS.fullmatch(status_text)
+    status = int(status_match[1]) if status_match else 0
+    if not 100 <= status <= 599:
+        return BAD_STATUS
+    request = _request(pieces[1])
+    if request is None and status < 400:
+        return BAD_REQUEST
+    size_match = _SIZE.fullmatch(size)
+    if size_match is None and size != "-":
+        return BAD_SIZE
+    time_us, offset_minutes = moment
+    method, path, query, protocol = request or (None, None, None, None)
+    return Fields(
+        time_us,
+        offset_minutes,
+        _given(client),
+        _given(ident),
+        _given(user),
+        method,
+        path,
+        query,
+        protocol,
+        status,
+        int(size_match[1]) if size_match else None,
+        _given(pieces[3]) if is_combined else None,
+        _given(pieces[5]) if is_combined else None,
+    )
+
+
+def _request(piece: str) -> tuple[str, str, str | None, str | None] | None:
+    """Method, path, query and protocol; None: it is no request."""
+    words = piece.split(" ")
+    has_protocol = len(words) > 2 and words[-1].startswith("HTTP/")
+    target = " ".join(words[1:-1] if has_protocol else words[1:])
+    if not target or not _METHOD.fullmatch(words[0]):
+        return None
+    origin = _ORIGIN.match(target)
+    path, mark, query = target[origin.end() if origin else 0 :].partition("?")
+    return (
+        words[0],
+        _unmasked(path) if path else "/",
+        _unmasked(query) if mark else None,
+        words[-1] if has_protocol else None,
+    )
+
+
+def _moment(text: str) -> tuple[int, int] | None:
+    """Microseconds since the epoch, and the offset from UTC in minutes; None: there is no such time
+    in the years 1 to 9999."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    day, month, year, hour, minute, second, sign, hours, minutes = match.groups()
+    offset_minutes = int(f"{sign}1") * (int(hours) * 60 + int(minutes))
+    if int(minutes) > 59 or abs(offset_minutes) > _LARGEST_OFFSET_MINUTES:
+        return None
+    number = _MONTHS.get(month.lower(), 0)
+    try:
+        clock = datetime.combine(
+            date(int(year), number, int(day)), time(int(hour), int(minute), int(second)), UTC
+        )
+        utc = clock - timedelta(minutes=offset_minutes)
+    except (ValueError, OverflowError):
+        return None
+    return (utc - _EPOCH) // _MICROSECOND, offset_minutes
+
+
+def _given(text: str) -> str | None:
+    return None if text in ("", "-") else _unmasked(text)
+
+
+def _unmasked(text: str) -> str:
+    return text.replace(_MASKED_QUOTE, '"').replace(_MASKED_BACKSLASH, "\\")

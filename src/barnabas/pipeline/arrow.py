@@ -1,0 +1,31 @@
+"""Between Polars, which computes, and Arrow, in which rows are stored and sent."""
+
+from __future__ import annotations
+
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+
+
+def to_table(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema, in its types."""
+    # The newest level has strings as views, which cannot be cast.
+    table = frame.select(schema.names).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return table.cast(schema)
+
+
+def to_frame(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """An IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(stream: bytes | pa.Buffer) -> pa.Table:
+    return pa.ipc.open_stream(stream).read_all()

@@ -1,0 +1,89 @@
+"""The topic of the dead letters: each batch's in one transaction, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas.client.batch import ProducerRecord
+from barnabas.client.sync import SyncConsumer, SyncProducer
+from barnabas.pipeline.headers import (
+    BATCH,
+    QUERY,
+    REASON,
+    SOURCE_OFFSET,
+    SOURCE_PARTITION,
+    SOURCE_TOPIC,
+)
+from barnabas.types import TopicPartition
+
+_TRANSACTIONAL_ID: Final = "barnabas-dead-letters-"
+_POLL_MS: Final = 1_000
+
+
+class DeadLetterTopic(NamedTuple):
+    """Where a query's dead letters go."""
+
+    bootstrap_servers: str
+    topic: str
+    query: str
+
+    def send(
+        self, letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
+    ) -> dict[int, int]:
+        """Send a batch's dead letters, which readers of committed records see all or not at all.
+
+        `may_be_there`: an earlier attempt at the batch may have sent them. Then the topic is looked
+        at, by partition from the offset in `since` on. Returns where the topic ends now.
+        """
+        with SyncProducer(
+            self.bootstrap_servers, transactional_id=_TRANSACTIONAL_ID + self.query
+        ) as producer:
+            producer.init_transactions()  # ends what an earlier attempt has left open
+            if not (may_be_there and self._has(batch, since)):
+                producer.begin_transaction()
+                producer.send_many(self._records(letters, batch))
+                producer.commit_transaction()
+        with SyncConsumer(self.bootstrap_servers) as consumer:
+            return {each.partition: end for each, end in self._ends(consumer).items()}
+
+    def _has(self, batch: int, since: Mapping[int, int]) -> bool:
+        wanted = ((QUERY, self.query.encode()), (BATCH, b"%d" % batch))
+        with SyncConsumer(self.bootstrap_servers, isolation_level="read_committed") as consumer:
+            ends = self._ends(consumer)
+            consumer.assign(list(ends))
+            for partition in ends:
+                consumer.seek(partition, since.get(partition.partition, 0))
+            while any(consumer.position(each) < end for each, end in ends.items()):
+                for record in consumer.poll(_POLL_MS):
+                    if all(header in record.headers for header in wanted):
+                        return True
+        return False
+
+    def _ends(self, consumer: SyncConsumer) -> dict[TopicPartition, int]:
+        partitions = consumer.partitions_for(self.topic)
+        names = [TopicPartition(self.topic, partition) for partition in partitions]
+        return dict(consumer.end_offsets(names))
+
+    def _records(self, letters: pa.Table, batch: int) -> Iterator[ProducerRecord]:
+        for row in letters.to_pylist():
+            yield ProducerRecord(
+                self.topic, row["value"], row["key"], headers=(*_own(row), *self._about(row, batch))
+            )
+
+    def _about(self, row: Mapping[str, Any], batch: int) -> tuple[tuple[str, bytes], ...]:
+        about = {
+            REASON: row["reason"],
+            SOURCE_TOPIC: row["topic"],
+            SOURCE_PARTITION: row["partition"],
+            SOURCE_OFFSET: row["offset"],
+            QUERY: self.query,
+            BATCH: batch,
+        }
+        return tuple((name, str(value).encode()) for name, value in about.items())
+
+
+def _own(row: Mapping[str, Any]) -> Iterator[tuple[str, bytes | None]]:
+    return ((header["key"], header["value"]) for header in row["headers"] or ())

@@ -1,0 +1,31 @@
+"""The hosts that referrers name. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import polars as pl
+
+_HOST: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#:]+)")
+
+
+def host_of(url: str | None) -> str | None:
+    """The host that a referrer names, without port and leading "www."; None where there is none."""
+    match = None if url is None else _HOST.match(url)
+    host = match[1].lower().removeprefix("www.") if match else ""
+    return host or None
+
+
+def hosts_of(urls: pl.Series) -> pl.Series:
+    """The same for many, each looked at once."""
+    distinct = urls.unique()
+    hosts = pl.Series([host_of(url) for url in distinct], dtype=pl.String)
+    frame = urls.to_frame("url").join(
+        pl.DataFrame({"url": distinct, "host": hosts}),
+        on="url",
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    return frame["host"]

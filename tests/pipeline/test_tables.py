@@ -1,0 +1,266 @@
+"""The pipeline's tables: a batch is in all of them or in none, once, wherever it was cut off."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import deltalake
+import duckdb
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+from barnabas.broker.embedded import Broker
+from barnabas.client import SyncConsumer, TopicPartition
+from barnabas.errors import ConfigError
+from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
+from barnabas.pipeline.lines import classified, dead_letters
+from barnabas.pipeline.one_pass import OnePass, outcome
+from barnabas.pipeline.schemas import ALL
+from barnabas.pipeline.snapshot import Snapshot
+from barnabas.pipeline.step import take
+from barnabas.pipeline.tables import Tables
+from pyspark_barnabas.token import NotExactlyOnce
+from tests.pipeline.topics import create
+from tests.pipeline.web_records import Row, line, record, table
+
+QUERY = "a-query"
+BATCHES = 3
+
+
+class Killed(Exception):
+    """Where a test cuts a batch off."""
+
+
+def records(batch: int) -> pa.Table:
+    """Of two partitions: hits of three visitors, a line that was sent before, and a bad one."""
+    rows: list[Row] = []
+    for partition in (0, 1):
+        for i in range(6):
+            place = 600 * batch + 100 * i
+            text = line(f"198.18.{partition}.{i % 3}", f"1{batch}:{i}0:00", f"/{i}?q={batch}")
+            rows.append(record(text, place, position=place, partition=partition))
+        rows.append(record(text, place + 1, position=place, partition=partition))
+        rows.append(record(b"bad %d" % batch, place + 2, position=place + 50, partition=partition))
+        if batch:  # the collector began again with the line before
+            rows.append(record(line(), place + 3, position=600 * batch - 100, partition=partition))
+    return table(rows)
+
+
+def in_tasks(batch: pa.Table, one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
+    """One for each partition."""
+    for partition in (1, 0):
+        own = batch.filter(pa.compute.equal(batch["partition"], partition))
+        yield from one_pass.results(own)
+
+
+def send_nothing(
+    letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
+) -> dict[int, int]:
+    return {}
+
+
+def die(
+    letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
+) -> dict[int, int]:
+    raise Killed
+
+
+def write(tables: Tables, batches: Iterable[int]) -> None:
+    for batch in batches:
+        take(
+            tables,
+            batch,
+            QUERY,
+            lambda each, batch=batch: in_tasks(records(batch), each),
+            send_nothing,
+        )  # type: ignore[misc]
+
+
+def contents(directory: Path) -> dict[str, Counter[str]]:
+    snapshot = Snapshot(directory)
+    return {name: Counter(map(repr, snapshot.frame(name).iter_rows())) for name in ALL}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three batches, in one go."""
+    directory = tmp_path_factory.mktemp("whole") / "tables"
+    write(Tables(directory), range(BATCHES))
+    return directory
+
+
+def test_sp_3_what_is_there_counts_once(whole: Path) -> None:
+    """SP-3: what was sent twice is known by the state of the batch before."""
+    snapshot = Snapshot(whole)
+    assert snapshot.control is not None and snapshot.control.batch == BATCHES - 1
+    assert snapshot.frame("events").height == 12 * BATCHES
+    assert snapshot.frame("dead_letters").height == 2 * BATCHES
+    files = snapshot.frame("files").select("read", "valid", "dead_letters", "sent_twice")
+    sent_twice = BATCHES + BATCHES - 1
+    assert files.rows() == [(7 * BATCHES + sent_twice, 6 * BATCHES, BATCHES, sent_twice)] * 2
+
+
+def test_sp_3_a_batch_that_is_cut_off_between_any_two_commits(tmp_path: Path, whole: Path) -> None:
+    """SP-3: nothing of it is seen, and the next attempt ends as if there had been none."""
+    expected = contents(whole)
+    begun = tmp_path / "begun"
+    write(Tables(begun), range(BATCHES - 1))
+    before = contents(begun)
+    names = list(ALL)
+    for committed in range(len(names) + 1):
+        directory = tmp_path / f"cut-{committed}"
+        shutil.copytree(begun, directory)
+        tables = Tables(directory)
+        one_pass = OnePass(tables.growing_paths(), tables.positions(tables.control()))
+        found = outcome(in_tasks(records(BATCHES - 1), one_pass))
+        for name in names[:committed]:
+            tables.commit_to(name, BATCHES - 1, QUERY, found)
+        assert contents(directory) == before, f"cut off behind {committed} commits"
+        write(tables, [BATCHES - 1])
+        assert contents(directory) == expected, f"taken again behind {committed} commits"
+        write(tables, range(BATCHES))
+        assert contents(directory) == expected, "and replayed when it is there"
+
+
+def test_sp_3_small_files_are_merged_and_nothing_changes(tmp_path: Path, whole: Path) -> None:
+    directory = tmp_path / "tables"
+    shutil.copytree(whole, directory)
+    tables = Tables(directory)
+    pinned = Snapshot(directory)
+    parts = deltalake.DeltaTable(str(directory / "pages")).to_pyarrow_table().num_rows
+    tables.tidy()
+    for name in ALL:
+        assert len(deltalake.DeltaTable(str(directory / name)).file_uris()) <= 1
+    merged_pages = deltalake.DeltaTable(str(directory / "pages")).to_pyarrow_table()
+    assert merged_pages.num_rows < parts
+    assert contents(directory) == contents(whole)
+    write(tables, [BATCHES])  # its control row names the merged versions
+    assert pinned.frame("events").height == 12 * BATCHES
+    assert Snapshot(directory).frame("events").height == 12 * (BATCHES + 1)
+
+
+def test_others_read_the_tables(whole: Path) -> None:
+    """Sums need no merging: any engine adds parts up."""
+    traffic = deltalake.DeltaTable(str(whole / "traffic")).to_pyarrow_dataset()
+    assert traffic is not None
+    assert duckdb.sql("select sum(hits) from traffic").fetchall() == [(12 * BATCHES,)]
+    assert pl.read_delta(str(whole / "traffic"))["hits"].sum() == 12 * BATCHES
+
+
+def test_two_drivers_of_one_query(tmp_path: Path, whole: Path) -> None:
+    """A copied checkpoint: both may end a batch, and neither doubles it."""
+    directory = tmp_path / "tables"
+    write(Tables(directory), range(BATCHES - 1))
+    slow, fast = Tables(directory), Tables(directory)
+
+    def overtaken(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
+        found = list(in_tasks(records(BATCHES - 1), one_pass))
+        write(fast, [BATCHES - 1])
+        return iter(found)
+
+    take(slow, BATCHES - 1, QUERY, overtaken, send_nothing)
+    assert contents(directory) == contents(whole)
+
+
+def test_one_line_of_another_year_costs_one_file_a_table(tmp_path: Path) -> None:
+    """Not the days between."""
+    tables = Tables(tmp_path)
+    for batch, day in enumerate(("17/May/2015", "01/Jan/1970", "31/Dec/2099")):
+        rows = table([record(line(day=day), batch, position=batch)])
+        take(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), send_nothing)  # type: ignore[misc]
+    for name in ALL:
+        files = deltalake.DeltaTable(str(tmp_path / name)).file_uris()
+        assert len(files) == (0 if name in ("dead_letters", "referrers") else 3)
+    assert Snapshot(tmp_path).frame("sessions")["open"].sum() == 1
+
+
+def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.check_query(None)
+    with pytest.raises(ConfigError, match="remove the output directory"):
+        write(tables, [1])
+    write(tables, [0])
+    tables.check_query(QUERY)
+    for other in ("another", None):
+        with pytest.raises(ConfigError, match="do not belong together"):
+            tables.check_query(other)
+    with pytest.raises(NotExactlyOnce, match="another query writes"):
+        take(tables, 1, "another", lambda each: in_tasks(records(1), each), send_nothing)
+    old = tmp_path / "old"
+    (old / "versions" / "000000").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="of an earlier version"):
+        Tables(old)
+
+
+# ---- dead letters ----
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        create(running, "dead", 2)
+        yield running
+
+
+def letters_in(broker: Broker) -> list[tuple[bytes | None, dict[str, bytes | None]]]:
+    places = [TopicPartition("dead", partition) for partition in (0, 1)]
+    found = []
+    with SyncConsumer(broker.bootstrap_servers, isolation_level="read_committed") as consumer:
+        consumer.assign(places)
+        for place in places:
+            consumer.seek(place, 0)
+        ends = consumer.end_offsets(places)
+        while any(consumer.position(place) < ends[place] for place in places):
+            found += [(each.value, dict(each.headers)) for each in consumer.poll(1_000)]
+    return sorted(found, key=lambda each: each[0] or b"")
+
+
+def bad(batch: int) -> pa.Table:
+    first = 100 * batch
+    return table([record(b"bad %d" % n, n, position=n) for n in range(first, first + 30)])
+
+
+def test_dl_1_dead_letters_are_sent_once_wherever_a_batch_is_cut_off(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """DL-1, SP-3: before the transaction, in it, and when it is committed and not noted."""
+    tables = Tables(tmp_path)
+    topic = DeadLetterTopic(broker.bootstrap_servers, "dead", QUERY)
+    other = DeadLetterTopic(broker.bootstrap_servers, "dead", "another-query")
+
+    def sent_and_died(letters: pa.Table, batch: int, **rest: object) -> dict[int, int]:
+        topic.send(letters, batch, **rest)  # type: ignore[arg-type]
+        raise Killed
+
+    for batch, sends in enumerate(((die,), (sent_and_died,), (die, sent_and_died, sent_and_died))):
+        rows = bad(batch)
+        other.send(letters_of(rows), batch, may_be_there=False, since={})
+        for send in sends:
+            with pytest.raises(Killed):
+                take(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), send)  # type: ignore[misc, arg-type]
+        take(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), topic.send)  # type: ignore[misc]
+    found = [each for each in letters_in(broker) if each[1]["query"] == QUERY.encode()]
+    assert len(found) == len({value for value, _ in found}) == 90
+    value, headers = found[0]
+    assert value == b"bad 0"
+    assert headers == {
+        "file": b"/logs/access.log",
+        "file.id": b"access.log",
+        "file.position": b"0",
+        "file.line": b"1",
+        "reason": b"not an access log line",
+        "source.topic": b"web-access",
+        "source.partition": b"0",
+        "source.offset": b"0",
+        "query": QUERY.encode(),
+        "batch": b"0",
+    }
+    assert len(letters_in(broker)) == 180
+
+
+def letters_of(rows: pa.Table) -> pa.Table:
+    return dead_letters(classified(rows, {}), rows)

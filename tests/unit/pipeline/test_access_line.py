@@ -1,0 +1,195 @@
+"""Lines of access logs: fields and reasons, and the fast way beside the exact one (SP-2)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from barnabas.pipeline import access_line
+from barnabas.pipeline.access_line import Fields, parse_line
+from barnabas.pipeline.access_lines import FIELDS, matched_count, parse_lines
+from tests.pipeline.web_records import line
+
+HEAD = "198.18.0.1 - - [17/May/2015:10:05:03 +0200] "
+
+REASONS: list[tuple[bytes | None, str | None]] = [
+    ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "-"').encode(), None),
+    ((HEAD + '"GET / HTTP/1.1" 304 -').encode(), None),  # the Common Log Format
+    ((HEAD + '"-" 408 - "-" "-"').encode(), None),  # the server could not read it, and said so
+    ((HEAD + r'"\x16\x03\x01" 400 1 "-" "-"').encode(), None),
+    ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "' + r"\"\\" * 20_000 + '"').encode(), None),
+    (None, access_line.NO_VALUE),
+    (HEAD.encode() + b'"GET /caf\xe9 HTTP/1.1" 200 12 "-" "-"', access_line.NOT_UTF8),
+    (b"", access_line.EMPTY),
+    (b" \r", access_line.EMPTY),
+    (HEAD.encode() + b'"GET / HTTP/1.1" 200 12 "-" "\x00"', access_line.CONTROL_CHARACTER),
+    ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "Moz').encode(), access_line.UNBALANCED_QUOTES),
+    (b"Exception in thread main", access_line.NOT_AN_ACCESS_LOG),
+    (HEAD.encode(), access_line.NOT_AN_ACCESS_LOG),
+    ((HEAD + '"GET / HTTP/1.1" 200 12 "-" "-" 0.3').encode(), access_line.NOT_AN_ACCESS_LOG),
+    ((HEAD + '"GET / HTTP/1.1" 200 12 17').encode(), access_line.NOT_AN_ACCESS_LOG),
+    ((HEAD.replace("17/May", "32/May") + '"GET / HTTP/1.1" 200 12').encode(), access_line.BAD_TIME),
+    ((HEAD.replace("17/May", "31/Feb") + '"GET / HTTP/1.1" 200 12').encode(), access_line.BAD_TIME),
+    ((HEAD.replace("+0200", "+1801") + '"GET / HTTP/1.1" 200 1').encode(), access_line.BAD_TIME),
+    ((HEAD + '"GET / HTTP/1.1" 2OO 12').encode(), access_line.BAD_STATUS),
+    ((HEAD + '"GET / HTTP/1.1" 999 12').encode(), access_line.BAD_STATUS),
+    ((HEAD + '"/" 200 12').encode(), access_line.BAD_REQUEST),
+    ((HEAD + '"GET / HTTP/1.1" 200 -12').encode(), access_line.BAD_SIZE),
+    ((HEAD + '"GET / HTTP/1.1" 200 ' + "9" * 19).encode(), access_line.BAD_SIZE),
+    (b"x " * 100_000, access_line.NOT_AN_ACCESS_LOG),
+    (b'"' * 100_001, access_line.UNBALANCED_QUOTES),
+]
+
+
+def both_ways(values: list[bytes | None], cut: list[bool]) -> list[tuple[object, ...]]:
+    """The rows by the fast way, which are those of the exact one."""
+    frame = parse_lines(pl.Series(values, dtype=pl.Binary), pl.Series(cut, dtype=pl.Boolean))
+    exact = [row(value, is_cut) for value, is_cut in zip(values, cut, strict=True)]
+    assert frame.rows() == exact
+    return exact
+
+
+def row(value: bytes | None, is_cut: bool) -> tuple[object, ...]:
+    found = parse_line(value, is_cut=is_cut)
+    return (*found, None) if isinstance(found, Fields) else (*(None,) * len(FIELDS), found)
+
+
+def test_every_bad_line_has_its_reason_sp_2() -> None:
+    """SP-2, UX-4: what is no access log is told apart, and no line is too odd to be looked at."""
+    values = [*(value for value, _ in REASONS), b"x" * 10]
+    wanted = [*(reason for _, reason in REASONS), access_line.TOO_LONG]
+    assert {reason for reason in wanted if reason} == set(access_line.REASONS)
+    rows = both_ways(values, [False] * len(REASONS) + [True])
+    assert [each[-1] for each in rows] == wanted
+
+
+def test_a_line_becomes_fields() -> None:
+    head = "2001:db8::1 id frank o'hara [17/May/2015:00:05:03 -0130]"
+    lines = [
+        head + r' "POST http://me:80/a%20b c?q=1?2 HTTP/2.0" 201 77 "http://x/?y" "a \"b\" \\"',
+        HEAD + '"GET /" 304 - "" ""\r',
+    ]
+    both_ways([text.encode() for text in lines], [False, False])
+    first, second = (parse_line(text.encode()) for text in lines)
+    assert isinstance(first, Fields) and isinstance(second, Fields)
+    assert first == Fields(
+        time_us=int(datetime(2015, 5, 17, 1, 35, 3, tzinfo=UTC).timestamp()) * 1_000_000,
+        utc_offset_minutes=-90,
+        client="2001:db8::1",
+        ident="id",
+        user="frank o'hara",
+        method="POST",
+        path="/a%20b c",
+        query="q=1?2",
+        protocol="HTTP/2.0",
+        status=201,
+        bytes=77,
+        referrer="http://x/?y",
+        agent='a "b" \\',
+    )
+    assert second.protocol is second.bytes is second.referrer is second.agent is None
+    assert (second.path, second.utc_offset_minutes) == ("/", 120)
+
+
+def test_ordinary_lines_go_the_fast_way() -> None:
+    """Or all of it would be for nothing, and every test pass."""
+    ordinary = [line(path=path) for path in ("/", "/a?b=c", "http://me/x", "/caf\u00e9")]
+    ordinary += [(HEAD + '"HEAD / HTTP/1.0" 304 -').encode(), (HEAD + '"GET /" 200 1').encode()]
+    assert matched_count(pl.Series(ordinary, dtype=pl.Binary)) == len(ordinary)
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            " ",
+            "  ",
+            '"',
+            "\\",
+            '\\"',
+            "\\\\",
+            "-",
+            "[",
+            "]",
+            "?",
+            "\t",
+            "\r",
+            "\n",
+            "\u2028",
+            "\x85",
+        ),
+        *(
+            "\x00",
+            "\x7f",
+            "\xa0",
+            "é",
+            "GET",
+            "GE_T",
+            "9",
+            "HTTP/1.1",
+            "http://h:1",
+            "/a",
+            "/a.CSS",
+        ),
+        *(
+            "200",
+            "404",
+            "2000",
+            "1" * 18,
+            "1" * 19,
+            "+0000",
+            "-1800",
+            "+1759",
+            "10:00:00",
+            "24:00:00",
+        ),
+        *("23:59:60", "17/May/2015", "17/may/2015", "29/Feb/2015", "29/Feb/2016", "17/May/0000"),
+        *("17/May/9999", "01/Jan/0001", "٣"),
+    ]
+)
+PARTS = (
+    "198.18.0.1",
+    " ",
+    "-",
+    " ",
+    "-",
+    " ",
+    "[",
+    "17/May/2015",
+    ":",
+    "10:00:00",
+    " ",
+    "+0200",
+    "]",
+)
+PARTS += (" ", '"', "GET", " ", "/x", " ", "HTTP/1.1", '"', " ", "200", " ", "12")
+PARTS += (" ", '"', "http://h/", '"', " ", '"', "Agent", '"')
+
+
+@st.composite
+def odd_lines(draw: st.DrawFn) -> bytes:
+    """A line with some of its parts changed, left out, doubled or cut."""
+    parts = list(PARTS)
+    for _ in range(draw(st.integers(0, 4))):
+        place = draw(st.integers(0, len(parts) - 1))
+        parts[place] = draw(st.one_of(PIECES, st.just(""), st.just(parts[place] * 2), st.text()))
+    text = "".join(parts)
+    raw = text[: draw(st.one_of(st.none(), st.integers(0, len(text))))].encode()
+    return raw if draw(st.integers(0, 9)) else raw + draw(st.binary(max_size=3))
+
+
+@given(st.lists(odd_lines(), min_size=1, max_size=20))
+@example([b'1 2 3 [17/May/2015:10:00:00 +0200] "GET  HTTP/1.1" 200 1'])
+@example([b'1 2 3 [17/May/2015:10:00:00 +0200] "GET HTTP/1.1" 200 1'])
+@example([b'1 2 3 [17/May/2015:10:00:00 +0200] "GET ? HTTP/1.1" 200 1'])
+@example([b'1 2 3 [31/Feb/2015:10:00:00 +0200] "GET ? HTTP/1.1" 200 1', b"\xff"])
+def test_the_fast_way_and_the_exact_way_agree(values: list[bytes]) -> None:
+    both_ways(list(values), [False] * len(values))
+
+
+@pytest.mark.parametrize("given_lines", [[], [None]])
+def test_few_lines(given_lines: list[bytes | None]) -> None:
+    assert len(both_ways(given_lines, [False] * len(given_lines))) == len(given_lines)

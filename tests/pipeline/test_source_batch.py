@@ -6,6 +6,7 @@ import datetime
 import json
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -62,6 +63,23 @@ def test_rows_have_the_connectors_columns(spark: SparkSession, broker: Broker) -
     }
     assert (empty["key"], empty["value"], empty["headers"]) == (None, None, None)
     assert "headers" not in read(spark, broker, subscribe="columns").columns
+
+
+def test_rows_may_come_packed(spark: SparkSession, broker: Broker) -> None:
+    """`recordBatches`: the same rows, as Arrow IPC streams that Spark does not look into."""
+    create(broker, "packed", 2)
+    for partition in (0, 1):
+        send(broker, "packed", numbered(0, 20_000), partition)
+    plain = read(spark, broker, subscribe="packed", includeHeaders=True)
+    packed = read(spark, broker, subscribe="packed", includeHeaders=True, recordBatches=True)
+    assert packed.schema.simpleString() == "struct<batch:binary>"
+    streams = [bytes(row["batch"]) for row in packed.collect()]
+    tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
+    rows = pa.concat_tables(tables)
+    assert 2 <= len(streams) <= 8
+    assert rows.schema == arrow_schema(include_headers=True)
+    order = [("partition", "ascending"), ("offset", "ascending")]
+    assert rows.sort_by(order).equals(plain.toArrow().cast(rows.schema).sort_by(order))
 
 
 def test_bounds(spark: SparkSession, broker: Broker) -> None:

@@ -96,8 +96,11 @@ def test_st_1_offsets_epochs_and_batches_are_what_kafka_says(
         facts = expected[name]
         assert log.log_start_offset == facts["log_start"], name
         assert log.log_end_offset == facts["log_end"], name
+        # Kafka forgets at a start what begins at the log's end. Of a log whose records were all
+        # deleted we do not: it is the epoch of the last one, by which a leader may be found.
+        is_emptied = 0 < log.log_start_offset == log.log_end_offset
         assert [list(entry) for entry in log.epochs.entries] == [
-            entry for entry in facts["leader_epochs"] if entry[1] < log.log_end_offset
+            entry for entry in facts["leader_epochs"] if is_emptied or entry[1] < log.log_end_offset
         ], name
         assert [segment.base_offset for segment in log.segments] == [
             segment["base"] for segment in facts["segments"]

@@ -105,7 +105,7 @@ def cluster() -> Iterator[barnabas.Cluster]:
 
         def is_told() -> bool:
             image = cluster.server(2).node.image.topics
-            return all(image[name].partitions[0].leader == 1 for name in topics)
+            return all(name in image and image[name].partitions[0].leader == 1 for name in topics)
 
         wait_until(is_told)
         yield cluster

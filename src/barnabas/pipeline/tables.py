@@ -178,7 +178,7 @@ class Tables:
                 if name != _CONTROL:
                     compact(self._options(name), _merge_of(name))
                 table = DeltaTable(self._path(name))
-                table.vacuum(_KEPT_HOURS, dry_run=False)
+                table.vacuum(_KEPT_HOURS, dry_run=False, full=True)
             except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
                 _log.warning("table %s is not compacted now: %s", name, first_line(error))
 

@@ -19,6 +19,7 @@ from barnabas.pipeline.headers import (
 )
 from barnabas.types import TopicPartition
 
+_PREPARING: Final = "barnabas-dead-letters"  # nothing is sent under this id
 _TRANSACTIONAL_ID: Final = "barnabas-dead-letters-"
 _POLL_MS: Final = 1_000
 
@@ -29,6 +30,13 @@ class DeadLetterTopic(NamedTuple):
     bootstrap_servers: str
     topic: str
     query: str
+
+    @classmethod
+    def prepare(cls, bootstrap_servers: str) -> None:
+        """Before a query starts: brokers make the topic of their transactions with the first of
+        them, for which as many have to be there as it gets replicas. Later one may be away."""
+        with SyncProducer(bootstrap_servers, transactional_id=_PREPARING) as producer:
+            producer.init_transactions()
 
     def send(
         self, letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]

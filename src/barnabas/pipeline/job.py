@@ -33,10 +33,12 @@ class Job(NamedTuple):
     def start(self, spark: SparkSession, *, every_seconds: float | None = None) -> StreamingQuery:
         """Start the query: to the end of the topic as it is now, or for ever (`every_seconds`).
 
-        Raises `ConfigError` where tables and checkpoint do not belong together.
+        Raises `ConfigError` where tables and checkpoint do not belong together, and what a producer
+        does where the brokers cannot begin transactions.
         """
         tables = Tables(self.tables)
         tables.check_query(self._known_query())
+        DeadLetterTopic.prepare(self.bootstrap_servers)
         records = (
             spark.readStream.format("barnabas")
             .option("kafka.bootstrap.servers", self.bootstrap_servers)

@@ -55,6 +55,8 @@ class Compacting:
             {
                 "bootstrap.servers": servers,
                 "enable.idempotence": True,
+                # What waits while all brokers are away has to fit into segments.
+                "batch.size": 8_192,
                 "message.timeout.ms": GIVE_UP_MS,
                 "reconnect.backoff.ms": 10,
                 "reconnect.backoff.max.ms": 200,

@@ -9,12 +9,16 @@ connection. The rows are those of Kafka 3.9; a row's docstring is its meaning.
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 NONE = 0
 """The code of success; it has no class, for it is never raised."""
+
+_COLOUR: Final = re.compile(r"\x1b\[\d*m")
+_CAUSE: Final = "↳"  # how deltalake begins the line of a cause
 
 
 class BarnabasError(Exception):
@@ -29,9 +33,12 @@ class ConfigError(BarnabasError):
     """A setting that cannot be used; the message says which, why, and what to do."""
 
 
-def first_line(error: Exception) -> str:
-    """An error's text without the stack of another language that a library puts below it."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
+def in_one_line(error: Exception) -> str:
+    """An error's text and its causes, without the stack that a library puts below it."""
+    first, *rest = str(error).splitlines() or [type(error).__name__]
+    plain = (_COLOUR.sub("", line).strip() for line in rest)
+    causes = [line.removeprefix(_CAUSE).strip() for line in plain if line.startswith(_CAUSE)]
+    return ": ".join([first.strip(), *causes])
 
 
 class KafkaError(BarnabasError):

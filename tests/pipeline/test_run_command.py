@@ -17,6 +17,7 @@ from barnabas.client import SyncConsumer, TopicPartition
 from barnabas.pipeline.figures import read_accounts, read_figures
 from barnabas.pipeline.generator import write_log
 from barnabas.pipeline.run import DEAD_LETTER_TOPIC
+from barnabas.pipeline.schemas import ALL
 from barnabas.pipeline.tables import Tables
 from tests import foreign
 from tests.pipeline.independent import Found, compute
@@ -119,6 +120,27 @@ def test_a_killed_run_continues_and_nothing_counts_twice_sp_4(command: Command) 
     assert command.process is not None and command.process.returncode == 0, errors
     assert "in all      read 4,000 = " in output
     assert (command.out / "report.html").stat().st_size > 20_000
+    command.agrees(found)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_800)
+def test_a_run_that_is_killed_at_each_commit_sp_4(command: Command) -> None:
+    """SP-4, SP-3: at each table, the control table, and Spark's own, a batch later each time."""
+    write_log(command.log, lines=12_000, seed=9)
+    found = compute(command.log)
+    commits = [*ALL, "control", None]
+    for batch, name in enumerate(commits):
+        process = command.start("--batch", "600")
+        if name is None:
+            commit = command.out / "checkpoint" / "commits" / str(batch)
+        else:
+            commit = command.out / "tables" / name / "_delta_log" / f"{batch:020}.json"
+        command.until(commit.exists)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    _, errors = command.start("--batch", "600").communicate(timeout=PATIENCE_S)
+    assert command.process is not None and command.process.returncode == 0, errors
     command.agrees(found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from barnabas.pipeline.tables import Tables
 from tests import foreign
 from tests.integration.cluster_load import committed_values
 from tests.pipeline.cluster_job import HOLD_AFTER
-from tests.pipeline.independent import compute
+from tests.pipeline.independent import Found, compute
 from tests.pipeline.spark_cluster import spark_cluster
 from tests.pipeline.topics import create, numbered
 from tests.waiting import wait_until
@@ -117,14 +118,8 @@ def test_sp_4_on_a_cluster_within_one_process_tree(servers: str, tmp_path: Path)
 @pytest.mark.timeout(600)
 def test_sp_4_the_behaviour_job_whose_executors_are_killed(servers: str, tmp_path: Path) -> None:
     """SP-4, SP-3: a standalone cluster; each line is in one table once."""
-    log = tmp_path / "access.log"
-    write_log(log, lines=10_000, seed=3)
-    found = compute(log)
-    with SyncAdmin(servers) as admin:
-        admin.create_topics([NewTopic("lines", PARTITIONS), NewTopic("dead", 1)])
-    with Collector(servers, "lines", Registry(tmp_path / "registry.json")) as collector:
-        collector.collect(log)
-    tables = tmp_path / "tables"
+    found = collected(servers, tmp_path, "lines", seed=3)
+    tables = tmp_path / "lines" / "tables"
     with (
         spark_cluster(tmp_path, workers=PARTITIONS) as cluster,
         job("behaviour_job", tmp_path, cluster.master, servers, "lines", "dead") as running,
@@ -134,10 +129,53 @@ def test_sp_4_the_behaviour_job_whose_executors_are_killed(servers: str, tmp_pat
             for executor in cluster.executors():
                 executor.kill()
         assert running.wait(300) == 0, (tmp_path / "job.log").read_text()[-3000:]
+    figures_agree(tables, found)
+    assert sorted(committed_values(servers, "dead", 1)) == sorted(found.bad)
+
+
+@pytest.mark.timeout(600)
+def test_sp_4_two_behaviour_jobs_that_share_a_topic_of_dead_letters(
+    servers: str, tmp_path: Path
+) -> None:
+    """SP-4, DL-1: at once, with executors apart from the driver; it is killed between batches."""
+    topics = {name: collected(servers, tmp_path, name, seed) for seed, name in enumerate("ab", 4)}
+
+    def have_begun() -> bool:
+        return all(_newest_batch(tmp_path / name / "tables") >= 1 for name in topics)
+
+    for is_last in (False, True):
+        with job(
+            "behaviour_job", tmp_path, "local-cluster[2,2,1024]", servers, "a,b", "dead"
+        ) as running:
+            if not is_last:
+                wait_until(lambda: running.poll() is not None or have_begun(), 240)
+                running.kill()
+                assert running.wait() == -signal.SIGKILL, (tmp_path / "job.log").read_text()[-3000:]
+                continue
+            assert running.wait(300) == 0, (tmp_path / "job.log").read_text()[-3000:]
+    for name, found in topics.items():
+        figures_agree(tmp_path / name / "tables", found)
+    bad = sorted(line for found in topics.values() for line in found.bad)
+    assert sorted(committed_values(servers, "dead", 1)) == bad
+
+
+def collected(servers: str, directory: Path, topic: str, seed: int) -> Found:
+    """A log's lines in a topic; what they come to. The topic of dead letters is there, too."""
+    log = directory / f"{topic}.log"
+    write_log(log, lines=10_000, seed=seed)
+    with SyncAdmin(servers) as admin:
+        admin.create_topics([NewTopic(topic, PARTITIONS)])
+        if "dead" not in admin.list_topics():
+            admin.create_topics([NewTopic("dead", 1)])
+    with Collector(servers, topic, Registry(directory / f"{topic}.json")) as collector:
+        collector.collect(log)
+    return compute(log)
+
+
+def figures_agree(tables: Path, found: Found) -> None:
     figures = read_figures(tables)
     assert figures.accounts == (found.lines, len(found.hits), len(found.bad), 0)
     assert figures.humans.sessions + figures.robots.sessions == len(found.sessions)
-    assert sorted(committed_values(servers, "dead", 1)) == sorted(found.bad)
 
 
 def _newest_batch(tables: Path) -> int:

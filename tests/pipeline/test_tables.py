@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import deltalake
@@ -14,7 +15,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from barnabas.broker.embedded import Broker
-from barnabas.client import SyncConsumer, TopicPartition
 from barnabas.errors import ConfigError
 from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
 from barnabas.pipeline.lines import classified, dead_letters
@@ -24,10 +24,18 @@ from barnabas.pipeline.snapshot import Snapshot
 from barnabas.pipeline.step import take
 from barnabas.pipeline.tables import Tables
 from pyspark_barnabas.token import NotExactlyOnce
+from tests.pipeline.table_batches import (
+    HITS,
+    QUERY,
+    contents,
+    in_tasks,
+    letters_in,
+    send_nothing,
+    write,
+)
 from tests.pipeline.topics import create
-from tests.pipeline.web_records import Row, line, record, table
+from tests.pipeline.web_records import line, mixed, record, table
 
-QUERY = "a-query"
 BATCHES = 3
 
 
@@ -35,54 +43,10 @@ class Killed(Exception):
     """Where a test cuts a batch off."""
 
 
-def records(batch: int) -> pa.Table:
-    """Of two partitions: hits of three visitors, a line that was sent before, and a bad one."""
-    rows: list[Row] = []
-    for partition in (0, 1):
-        for i in range(6):
-            place = 600 * batch + 100 * i
-            text = line(f"198.18.{partition}.{i % 3}", f"1{batch}:{i}0:00", f"/{i}?q={batch}")
-            rows.append(record(text, place, position=place, partition=partition))
-        rows.append(record(text, place + 1, position=place, partition=partition))
-        rows.append(record(b"bad %d" % batch, place + 2, position=place + 50, partition=partition))
-        if batch:  # the collector began again with the line before
-            rows.append(record(line(), place + 3, position=600 * batch - 100, partition=partition))
-    return table(rows)
-
-
-def in_tasks(batch: pa.Table, one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
-    """One for each partition."""
-    for partition in (1, 0):
-        own = batch.filter(pa.compute.equal(batch["partition"], partition))
-        yield from one_pass.results(own)
-
-
-def send_nothing(
-    letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
-) -> dict[int, int]:
-    return {}
-
-
 def die(
     letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
 ) -> dict[int, int]:
     raise Killed
-
-
-def write(tables: Tables, batches: Iterable[int]) -> None:
-    for batch in batches:
-        take(
-            tables,
-            batch,
-            QUERY,
-            lambda each, batch=batch: in_tasks(records(batch), each),
-            send_nothing,
-        )  # type: ignore[misc]
-
-
-def contents(directory: Path) -> dict[str, Counter[str]]:
-    snapshot = Snapshot(directory)
-    return {name: Counter(map(repr, snapshot.frame(name).iter_rows())) for name in ALL}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +61,7 @@ def test_sp_3_what_is_there_counts_once(whole: Path) -> None:
     """SP-3: what was sent twice is known by the state of the batch before."""
     snapshot = Snapshot(whole)
     assert snapshot.control is not None and snapshot.control.batch == BATCHES - 1
-    assert snapshot.frame("events").height == 12 * BATCHES
+    assert snapshot.frame("events").height == HITS * BATCHES
     assert snapshot.frame("dead_letters").height == 2 * BATCHES
     files = snapshot.frame("files").select("read", "valid", "dead_letters", "sent_twice")
     sent_twice = BATCHES + BATCHES - 1
@@ -116,7 +80,7 @@ def test_sp_3_a_batch_that_is_cut_off_between_any_two_commits(tmp_path: Path, wh
         shutil.copytree(begun, directory)
         tables = Tables(directory)
         one_pass = OnePass(tables.growing_paths(), tables.positions(tables.control()))
-        found = outcome(in_tasks(records(BATCHES - 1), one_pass))
+        found = outcome(in_tasks(mixed(BATCHES - 1), one_pass))
         for name in names[:committed]:
             tables.commit_to(name, BATCHES - 1, QUERY, found)
         assert contents(directory) == before, f"cut off behind {committed} commits"
@@ -139,16 +103,16 @@ def test_sp_3_small_files_are_merged_and_nothing_changes(tmp_path: Path, whole: 
     assert merged_pages.num_rows < parts
     assert contents(directory) == contents(whole)
     write(tables, [BATCHES])  # its control row names the merged versions
-    assert pinned.frame("events").height == 12 * BATCHES
-    assert Snapshot(directory).frame("events").height == 12 * (BATCHES + 1)
+    assert pinned.frame("events").height == HITS * BATCHES
+    assert Snapshot(directory).frame("events").height == HITS * (BATCHES + 1)
 
 
 def test_others_read_the_tables(whole: Path) -> None:
     """Sums need no merging: any engine adds parts up."""
     traffic = deltalake.DeltaTable(str(whole / "traffic")).to_pyarrow_dataset()
     assert traffic is not None
-    assert duckdb.sql("select sum(hits) from traffic").fetchall() == [(12 * BATCHES,)]
-    assert pl.read_delta(str(whole / "traffic"))["hits"].sum() == 12 * BATCHES
+    assert duckdb.sql("select sum(hits) from traffic").fetchall() == [(HITS * BATCHES,)]
+    assert pl.read_delta(str(whole / "traffic"))["hits"].sum() == HITS * BATCHES
 
 
 def test_two_drivers_of_one_query(tmp_path: Path, whole: Path) -> None:
@@ -158,7 +122,7 @@ def test_two_drivers_of_one_query(tmp_path: Path, whole: Path) -> None:
     slow, fast = Tables(directory), Tables(directory)
 
     def overtaken(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
-        found = list(in_tasks(records(BATCHES - 1), one_pass))
+        found = list(in_tasks(mixed(BATCHES - 1), one_pass))
         write(fast, [BATCHES - 1])
         return iter(found)
 
@@ -188,8 +152,9 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     for other in ("another", None):
         with pytest.raises(ConfigError, match="do not belong together"):
             tables.check_query(other)
-    with pytest.raises(NotExactlyOnce, match="another query writes"):
-        take(tables, 1, "another", lambda each: in_tasks(records(1), each), send_nothing)
+    for batch in (0, 1):  # it began when the tables were empty
+        with pytest.raises(NotExactlyOnce, match="belong to query a-query; this is query another"):
+            take(tables, batch, "another", lambda each: in_tasks(mixed(1), each), send_nothing)
     old = tmp_path / "old"
     (old / "versions" / "000000").mkdir(parents=True)
     with pytest.raises(ConfigError, match="of an earlier version"):
@@ -204,19 +169,6 @@ def broker() -> Iterator[Broker]:
     with Broker() as running:
         create(running, "dead", 2)
         yield running
-
-
-def letters_in(broker: Broker) -> list[tuple[bytes | None, dict[str, bytes | None]]]:
-    places = [TopicPartition("dead", partition) for partition in (0, 1)]
-    found = []
-    with SyncConsumer(broker.bootstrap_servers, isolation_level="read_committed") as consumer:
-        consumer.assign(places)
-        for place in places:
-            consumer.seek(place, 0)
-        ends = consumer.end_offsets(places)
-        while any(consumer.position(place) < ends[place] for place in places):
-            found += [(each.value, dict(each.headers)) for each in consumer.poll(1_000)]
-    return sorted(found, key=lambda each: each[0] or b"")
 
 
 def bad(batch: int) -> pa.Table:
@@ -243,7 +195,11 @@ def test_dl_1_dead_letters_are_sent_once_wherever_a_batch_is_cut_off(
             with pytest.raises(Killed):
                 take(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), send)  # type: ignore[misc, arg-type]
         take(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), topic.send)  # type: ignore[misc]
-    found = [each for each in letters_in(broker) if each[1]["query"] == QUERY.encode()]
+    found = [
+        each
+        for each in letters_in(broker.bootstrap_servers, "dead", 2)
+        if each[1]["query"] == QUERY.encode()
+    ]
     assert len(found) == len({value for value, _ in found}) == 90
     value, headers = found[0]
     assert value == b"bad 0"
@@ -259,8 +215,65 @@ def test_dl_1_dead_letters_are_sent_once_wherever_a_batch_is_cut_off(
         "query": QUERY.encode(),
         "batch": b"0",
     }
-    assert len(letters_in(broker)) == 180
+    assert len(letters_in(broker.bootstrap_servers, "dead", 2)) == 180
 
 
 def letters_of(rows: pa.Table) -> pa.Table:
     return dead_letters(classified(rows, {}), rows)
+
+
+def test_sp_3_two_queries_that_begin_with_the_same_tables_are_told_apart(tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+
+    def overtaken(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
+        write(Tables(tmp_path), [0])
+        return in_tasks(mixed(0), one_pass)
+
+    with pytest.raises(NotExactlyOnce, match="another query writes"):
+        take(tables, 0, "another", overtaken, send_nothing)
+    assert Snapshot(tmp_path).frame("events").height == HITS
+
+
+def test_sp_3_a_pipeline_that_has_not_run_for_long_keeps_its_tables(tmp_path: Path) -> None:
+    """A vacuum of its tables takes away what a compaction has replaced, and no more."""
+    tables = Tables(tmp_path)
+    write(tables, range(32))  # merges small files behind the last
+    before = contents(tmp_path)
+    gone: list[str] = []
+    for name in ALL:
+        table = deltalake.DeltaTable(str(tmp_path / name))
+        gone += table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert len(gone) >= 32
+    assert contents(tmp_path) == before
+    write(tables, [32])
+    assert Snapshot(tmp_path).frame("events").height == HITS * 33
+
+
+def test_sp_3_readers_beside_writers_compactions_and_vacuums(tmp_path: Path) -> None:
+    """Each reader sees one batch's state in all tables, also when others have replaced it since."""
+    tables, last = Tables(tmp_path), 40
+    write(tables, [0])
+    is_over = threading.Event()
+
+    def read() -> int:
+        states = 0
+        while not is_over.is_set():
+            snapshot = Snapshot(tmp_path)
+            assert snapshot.control is not None
+            tables.tidy()
+            hits = HITS * (snapshot.control.batch + 1)
+            assert snapshot.frame("events").height == hits
+            for name, column in (("traffic", "hits"), ("files", "valid"), ("sessions", "hits")):
+                assert snapshot.frame(name)[column].sum() == hits, name
+            states += 1
+        return states
+
+    with ThreadPoolExecutor(2) as readers:
+        reading = [readers.submit(read) for _ in range(2)]
+        try:
+            write(tables, range(1, last))
+        finally:
+            is_over.set()
+        states = [each.result() for each in reading]
+    assert min(states) > 0 and Snapshot(tmp_path).frame("events").height == HITS * last
+    print(f"{last} batches beside two readers that compacted: {states} states read")

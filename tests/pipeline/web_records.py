@@ -62,3 +62,20 @@ def line(
         f'{client} - - [{day}:{clock} +0000] "GET {path} HTTP/1.1" {status} 100'
         f' "{referrer}" "{agent}"'
     ).encode()
+
+
+def mixed(batch: int, partitions: int = 2) -> pa.Table:
+    """Of each partition: hits of three visitors, a line that was sent before, and a bad one."""
+    rows: list[Row] = []
+    for partition in range(partitions):
+        for i in range(6):
+            place = 600 * batch + 100 * i
+            clock = f"{10 + batch % 10}:{i}0:00"
+            text = line(f"198.18.{partition}.{i % 3}", clock, f"/{i}?q={batch}")
+            rows.append(record(text, place, position=place, partition=partition))
+        rows.append(record(text, place + 1, position=place, partition=partition))
+        bad = b"bad %d in %d" % (batch, partition)
+        rows.append(record(bad, place + 2, position=place + 50, partition=partition))
+        if batch:  # the collector began again with the line before
+            rows.append(record(line(), place + 3, position=600 * batch - 100, partition=partition))
+    return table(rows)

@@ -10,7 +10,7 @@ import click
 
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import as_json, storage, storage_options
-from barnabas.errors import BarnabasError, first_line
+from barnabas.errors import BarnabasError, in_one_line
 
 T = TypeVar("T")
 
@@ -114,4 +114,4 @@ def _run(path: str, storage_pairs: tuple[str, ...], work: Callable[[dict[str, st
     try:
         return work(options)
     except (DeltaError, OSError) as error:
-        raise TableError(f"{path}: {first_line(error)}") from error
+        raise TableError(f"{path}: {in_one_line(error)}") from error

@@ -12,7 +12,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from barnabas.cli.verify_account import Offsets
 from barnabas.client.consumer import Consumer
-from barnabas.errors import BarnabasError, ConfigError, UnknownTopicOrPartition, first_line
+from barnabas.errors import BarnabasError, ConfigError, UnknownTopicOrPartition, in_one_line
 from barnabas.records.columns import Columns, iterate_columns
 from barnabas.types import TopicPartition
 
@@ -156,7 +156,7 @@ def table_rows(
     try:
         dataset: Any = DeltaTable(path, storage_options=dict(storage)).to_pyarrow_dataset()
     except (DeltaError, OSError) as error:
-        raise BarnabasError(f"{path}: {first_line(error)}") from error
+        raise BarnabasError(f"{path}: {in_one_line(error)}") from error
     missing = [name for name in columns if name not in dataset.schema.names]
     if missing:
         raise ConfigError(

@@ -50,7 +50,7 @@ class Job(NamedTuple):
             .load()
         )
         writer = (
-            records.writeStream.queryName("behaviour")
+            records.writeStream.queryName(f"behaviour-{self.topic}")
             .option("checkpointLocation", str(self.checkpoint))
             .foreachBatch(self._process)
         )

@@ -14,7 +14,7 @@ from typing import Protocol
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.pipeline.one_pass import OnePass, outcome
-from barnabas.pipeline.tables import Control, Tables
+from barnabas.pipeline.tables import Tables
 
 Tasks = Callable[[OnePass], Iterable[tuple[str, bytes]]]
 """Runs the pass over the records of a batch, in as many tasks as it likes."""
@@ -34,15 +34,15 @@ def take(tables: Tables, batch: int, query: str, tasks: Tasks, send: Send) -> No
     Raises `ConfigError` and `NotExactlyOnce` where the tables cannot be those of this query.
     """
     before = tables.control()
-    if not tables.is_next(batch, before):
+    if not tables.is_next(batch, query, before):
         return
     found = outcome(tasks(OnePass(tables.growing_paths(), tables.positions(before))))
-    committed = tables.commit(batch, query, found)
+    new = tables.commit(batch, query, found)
     letters_end = before.dead_letters_end if before else {}
     if found.letters.num_rows:
         # Dead letters are sent when the table has them: if it had not, nobody has sent any.
-        is_replay = "dead_letters" not in committed.new
+        is_replay = "dead_letters" not in new
         letters_end = send(found.letters, batch, may_be_there=is_replay, since=letters_end)
     times = (found.newest_s, before.newest_s if before else None)
     newest_s = max((each for each in times if each is not None), default=None)
-    tables.conclude(Control(batch, query, newest_s, committed.versions, letters_end))
+    tables.conclude(batch, query, newest_s, letters_end)

@@ -17,17 +17,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from barnabas.errors import BarnabasError, ConfigError, first_line
+from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from barnabas.pipeline.arrow import to_table
 from barnabas.pipeline.lines import Positions
 from barnabas.pipeline.one_pass import Outcome, merged, write
@@ -36,8 +35,11 @@ from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.options import DeltaOptions, delta_options
 from pyspark_barnabas.delta.table import Table
+from pyspark_barnabas.token import NotExactlyOnce
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _CONTROL: Final = "control"
 _CONTROL_SCHEMA: Final = pa.schema(
@@ -51,7 +53,7 @@ _CONTROL_SCHEMA: Final = pa.schema(
 )
 _APPLICATION: Final = "barnabas.behaviour"
 _COMPACT_EVERY: Final = 32  # batches
-_AT_ONCE: Final = 4  # commits: their time is the disk's
+_AT_ONCE: Final = 4  # tables
 _KEPT_HOURS: Final = 168  # of what a compaction has replaced, for those who still read it
 
 
@@ -121,9 +123,17 @@ class Tables:
                 " together: remove both, or choose another output directory"
             )
 
-    def is_next(self, batch: int, control: Control | None) -> bool:
+    def is_next(self, batch: int, query: str, control: Control | None) -> bool:
         """Whether a batch has to be written; false if it is there."""
-        done = control.batch if control else -1
+        if control is None:
+            done = -1
+        elif control.query == query:
+            done = control.batch
+        else:
+            raise NotExactlyOnce(
+                f"the tables in {self.directory} belong to query {control.query}; this is query"
+                f" {query}: choose another output directory for it"
+            )
         if batch > done + 1:
             raise ConfigError(
                 f"batch {batch} comes after batch {done} in {self.directory}: versions of the"
@@ -135,41 +145,42 @@ class Tables:
         """Where tasks write their files."""
         return {name: self._path(name) for name in GROWING}
 
-    def commit(self, batch: int, query: str, found: Outcome) -> Committed:
-        """Commit a batch to every table but the control table; as often as it takes."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            futures = {
-                name: pool.submit(partial(self.commit_to, name, batch, query, found))
-                for name in ALL
-            }
-            done = {name: future.result() for name, future in futures.items()}
-        versions = {name: version for name, (version, _) in done.items()}
-        return Committed(versions, {name for name, (_, is_new) in done.items() if is_new})
+    def commit(self, batch: int, query: str, found: Outcome) -> set[str]:
+        """Commit a batch to every table but the control table, as often as it takes; the tables
+        that did not have it before."""
+        is_new = self._of_each(lambda name: self.commit_to(name, batch, query, found))
+        return {name for name in ALL if is_new[name]}
 
-    def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> tuple[int, bool]:
-        """Commit to one table; the version that has the batch, and whether it was made now."""
+    def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
+        """Commit a batch to one table; false if it was there."""
         schema = ALL[name]
         if name in GROWING:
             files: Sequence[DataFile] = found.files[name]
         else:
             files = write(self._path(name), to_table(found.parts[name], schema), schema)
         options = self._options(name, batch)
-        is_new = Table(options).commit(schema, files, overwrite=False, query=query)
-        return _version_of(DeltaTable(self._path(name)), batch), is_new
+        return Table(options).commit(schema, files, overwrite=False, query=query)
 
-    def conclude(self, control: Control) -> None:
-        """Make a batch visible; the tables have it."""
+    def conclude(
+        self, batch: int, query: str, newest_s: int | None, dead_letters_end: Mapping[int, int]
+    ) -> None:
+        """Make a batch visible that all tables have."""
+        if (batch + 1) % _COMPACT_EVERY == 0:
+            # Before the control table: what it names is then no version that a vacuum takes away
+            # when the pipeline has not run for long.
+            self.tidy()
+        versions = self._of_each(lambda name: _version_of(DeltaTable(self._path(name)), batch))
         row = {
-            **control._asdict(),
-            "versions": json.dumps(control.versions),
-            "dead_letters_end": json.dumps(control.dead_letters_end),
+            "batch": batch,
+            "query": query,
+            "newest_s": newest_s,
+            "versions": json.dumps(versions),
+            "dead_letters_end": json.dumps(dead_letters_end),
         }
         rows = pa.Table.from_pylist([row], schema=_CONTROL_SCHEMA)
         files = write(self._path(_CONTROL), rows, _CONTROL_SCHEMA)
-        options = self._options(_CONTROL, control.batch)
-        Table(options).commit(_CONTROL_SCHEMA, files, overwrite=True, query=control.query)
-        if (control.batch + 1) % _COMPACT_EVERY == 0:
-            self.tidy()
+        options = self._options(_CONTROL, batch)
+        Table(options).commit(_CONTROL_SCHEMA, files, overwrite=True, query=query)
 
     def tidy(self) -> None:
         """Merge small files and the parts in them. What fails here is left for the next time."""
@@ -177,10 +188,16 @@ class Tables:
             try:
                 if name != _CONTROL:
                     compact(self._options(name), _merge_of(name))
-                table = DeltaTable(self._path(name))
-                table.vacuum(_KEPT_HOURS, dry_run=False, full=True)
+                if DeltaTable.is_deltatable(self._path(name)):
+                    table = DeltaTable(self._path(name))
+                    table.vacuum(_KEPT_HOURS, dry_run=False, full=True)
             except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
-                _log.warning("table %s is not compacted now: %s", name, first_line(error))
+                _log.warning("table %s is not compacted now: %s", name, in_one_line(error))
+
+    def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
+        """For every table but the control table, several at once: their time is the disk's."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return dict(zip(ALL, pool.map(do, ALL), strict=True))
 
     def _path(self, name: str) -> str:
         return str(self.directory / name)
@@ -188,13 +205,6 @@ class Tables:
     def _options(self, name: str, batch: int | None = None) -> DeltaOptions:
         options = delta_options({"path": self._path(name), "txnAppId": _APPLICATION})
         return options._replace(version=batch)
-
-
-class Committed(NamedTuple):
-    """What a batch's commits came to."""
-
-    versions: dict[str, int]
-    new: set[str]  # tables that did not have the batch before
 
 
 def _version_of(table: DeltaTable, batch: int) -> int:

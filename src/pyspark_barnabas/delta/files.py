@@ -20,7 +20,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from barnabas.errors import ConfigError
+from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.stats import statistics
 
 MOST_PARTITIONS: Final = 1_000  # of one task: each is an open file, and a file is small then
@@ -129,21 +129,22 @@ class PartitionFile:
         self._filesystem = filesystem
         self._partition_values = partition_values
         directories = [_directory(name, value) for name, value in partition_values.items()]
-        if directories:
-            filesystem.create_dir("/".join(directories))
         self._path = "/".join([*directories, f"part-{uuid4()}.parquet"])
         self._schema = schema
         self._waiting: list[pa.RecordBatch] = []
         self.waiting_bytes = 0
         self._footers: list[pq.FileMetaData] = []
-        self._writer = pq.ParquetWriter(
-            self._path,
-            schema,
-            filesystem=filesystem,
-            compression="zstd",
-            metadata_collector=self._footers,
-            coerce_timestamps="us",
-        )
+        with self._named():
+            if directories:
+                filesystem.create_dir("/".join(directories))
+            self._writer = pq.ParquetWriter(
+                self._path,
+                schema,
+                filesystem=filesystem,
+                compression="zstd",
+                metadata_collector=self._footers,
+                coerce_timestamps="us",
+            )
 
     def add(self, rows: pa.RecordBatch) -> int:
         """Returns how many bytes wait more than before."""
@@ -157,15 +158,17 @@ class PartitionFile:
         if self._waiting:
             rows = pa.Table.from_batches(self._waiting)
             same = rows.schema.equals(self._schema)
-            self._writer.write_table(rows if same else rows.cast(self._schema))
+            with self._named():
+                self._writer.write_table(rows if same else rows.cast(self._schema))
             self._waiting = []
         return written
 
     def finish(self) -> DataFile:
         self.flush()
-        self._writer.close()
+        with self._named():
+            self._writer.close()
+            size_bytes = self._filesystem.get_file_info(self._path).size
         (footer,) = self._footers
-        size_bytes = self._filesystem.get_file_info(self._path).size
         modified_ms = int(time.time() * 1000)
         stats = statistics(footer)
         values = self._partition_values
@@ -173,10 +176,20 @@ class PartitionFile:
 
     def discard(self) -> None:
         self._waiting = []
-        with contextlib.suppress(OSError, pa.ArrowException):
+        # RuntimeError: after a write that failed, Arrow has no metadata to collect.
+        with contextlib.suppress(OSError, pa.ArrowException, RuntimeError):
             self._writer.close()
         with contextlib.suppress(OSError, pa.ArrowException):
             self._filesystem.delete_file(self._path)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """An error of the file system with the file's name."""
+        try:
+            yield
+        except OSError as error:
+            root = getattr(self._filesystem, "base_path", "")
+            raise BarnabasError(f"cannot write {root}{self._path}: {in_one_line(error)}") from error
 
 
 def _directory(name: str, value: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 
-from barnabas.errors import BarnabasError, ConfigError, first_line
+from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.options import DeltaOptions
@@ -106,14 +106,14 @@ class Table:
                 else:
                     self._add(table, schema, files, properties, overwrite=overwrite)
             except CommitFailedError as error:
-                came_first = first_line(error)
+                came_first = in_one_line(error)
                 _log.info("another commit of %s came first: %s", self._options.path, came_first)
                 continue
             except (DeltaError, OSError) as error:
                 # Two writers that make the table at once: one finds it there.
                 if table is None and self.open() is not None:
                     continue
-                raise BarnabasError(f"{self._options.path}: {first_line(error)}") from error
+                raise BarnabasError(f"{self._options.path}: {in_one_line(error)}") from error
             if table is not None:
                 self._compact(table, before)
             return True
@@ -238,7 +238,7 @@ class Table:
                 compact(self._options)
         # A concurrent change: the next time will do.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
-            _log.warning("%s is not compacted now: %s", self._options.path, first_line(error))
+            _log.warning("%s is not compacted now: %s", self._options.path, in_one_line(error))
 
 
 def _layout(table: DeltaTable) -> Layout:

@@ -415,8 +415,8 @@ def test_an_error_of_deltalake_is_one_line(tmp_path: Path, monkeypatch: pytest.M
     commit(options, 0, [])
 
     def fail(*_: object, **__: object) -> None:
-        raise DeltaError("disk on fire\n   0: <unknown>")
+        raise DeltaError("disk\n    \x1b[31m↳\x1b[0m on fire\n   0: <unknown>")
 
     monkeypatch.setattr(deltalake.DeltaTable, "create_write_transaction", fail)
-    with pytest.raises(BarnabasError, match=r"t: disk on fire$"):
+    with pytest.raises(BarnabasError, match=r"t: disk: on fire$"):
         commit(options, 1, [])

@@ -1,0 +1,63 @@
+"""Batches into the pipeline's tables without Spark, and what is in these tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas.client import SyncConsumer, TopicPartition
+from barnabas.pipeline.one_pass import OnePass
+from barnabas.pipeline.schemas import ALL
+from barnabas.pipeline.snapshot import Snapshot
+from barnabas.pipeline.step import take
+from barnabas.pipeline.tables import Tables
+from tests.pipeline.web_records import mixed
+
+QUERY = "a-query"
+HITS = 12
+"""In each batch of `mixed`, of two partitions."""
+
+
+def in_tasks(batch: pa.Table, one_pass: OnePass, tasks: int = 2) -> Iterator[tuple[str, bytes]]:
+    """Each has the partitions of one remainder."""
+    for task in reversed(range(tasks)):
+        partitions = [each for each in range(8) if each % tasks == task]
+        own = batch.filter(pa.compute.is_in(batch["partition"], pa.array(partitions, pa.int32())))
+        yield from one_pass.results(own)
+
+
+def send_nothing(
+    letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
+) -> dict[int, int]:
+    return {}
+
+
+def write(tables: Tables, batches: Iterable[int], partitions: int = 2) -> None:
+    for batch in batches:
+        records = mixed(batch, partitions)
+        take(tables, batch, QUERY, lambda each, rows=records: in_tasks(rows, each), send_nothing)  # type: ignore[misc]
+
+
+def contents(directory: Path) -> dict[str, Counter[str]]:
+    """The rows of each table, as readers have them."""
+    snapshot = Snapshot(directory)
+    return {name: Counter(map(repr, snapshot.frame(name).iter_rows())) for name in ALL}
+
+
+def letters_in(
+    servers: str, topic: str, partitions: int = 1
+) -> list[tuple[bytes | None, dict[str, bytes | None]]]:
+    """Values and headers, ordered by value."""
+    places = [TopicPartition(topic, partition) for partition in range(partitions)]
+    found = []
+    with SyncConsumer(servers, isolation_level="read_committed") as consumer:
+        consumer.assign(places)
+        for place in places:
+            consumer.seek(place, 0)
+        ends = consumer.end_offsets(places)
+        while any(consumer.position(place) < ends[place] for place in places):
+            found += [(each.value, dict(each.headers)) for each in consumer.poll(1_000)]
+    return sorted(found, key=lambda each: each[0] or b"")

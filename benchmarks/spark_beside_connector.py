@@ -1,11 +1,12 @@
 """`format("barnabas")` beside Spark's own `format("kafka")`, on one broker, turn by turn.
 
     python -m benchmarks.spark_beside_connector [--records N] [--rounds N] [--cores N]
-        [--batch-rows N] [--size BYTES]
+        [--batch-rows N] [--size BYTES] [--plain-workers]
 
 Records have 8 bytes of key and 100 of value and lie in two partitions. Each source has a Spark
 session of its own, with the PySpark that it fits: the connector in an environment that is made for
-it (once; `tests/foreign.py`). The connector reads as it comes ("plain") and with larger polls and
+it (once; `tests/foreign.py`). Ours starts its workers as the README says (`--plain-workers`: as
+Spark does). The connector reads as it comes ("plain") and with larger polls and
 fetches ("tuned"). Batch readings aggregate over every column, streams go to the sink that drops
 all rows. After a round that warms up, which is shown apart, the readings alternate within each
 round, so that what else the machine does falls on all of them; a ratio is the median of the
@@ -33,6 +34,7 @@ import psutil
 from barnabas.client.admin import NewTopic
 from barnabas.client.batch import ProducerRecord
 from barnabas.client.sync import SyncAdmin, SyncProducer
+from pyspark_barnabas.workers import python_for_workers
 from tests import foreign
 from tests.integration.broker_process import BrokerProcess, broker_process
 
@@ -66,8 +68,10 @@ class Reading(NamedTuple):
 class Session:
     """A Spark session in a process of its own, in whatever environment `python` is of."""
 
-    def __init__(self, python: Path | str, *arguments: str) -> None:
-        environment = dict(os.environ)
+    def __init__(
+        self, python: Path | str, *arguments: str, workers: Path | str | None = None
+    ) -> None:
+        environment = {**os.environ, "PYSPARK_PYTHON": str(workers or python)}
         # Else every Python worker would compile anew whatever has changed since it was installed.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._process = subprocess.Popen(
@@ -112,6 +116,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2, help="Spark's local[N] (default 2)")
     parser.add_argument("--size", type=int, default=100, help="bytes of each record's value")
     parser.add_argument("--batch-rows", type=int, help="maxOffsetsPerTrigger of the streams")
+    parser.add_argument("--plain-workers", action="store_true", help="as Spark starts them")
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as directory,
@@ -146,7 +151,8 @@ def contestants(broker: BrokerProcess, given: argparse.Namespace) -> Iterator[li
     if given.batch_rows:
         common["maxOffsetsPerTrigger"] = str(given.batch_rows)
     jars, python = foreign.require_spark_connector(), foreign.require_connector_python()
-    ours = Session(sys.executable, "barnabas", str(given.cores))
+    workers = None if given.plain_workers else python_for_workers()
+    ours = Session(sys.executable, "barnabas", str(given.cores), workers=workers)
     theirs = Session(python, "kafka", str(given.cores), str(jars))
     print(
         f"{given.records:,} records of {KEY_BYTES} + {given.size} bytes, {PARTITIONS} partitions,"

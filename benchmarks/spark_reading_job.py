@@ -46,7 +46,7 @@ def main(source: str, cores: str, jars: str = "") -> None:
 
 
 def session(cores: str, jars: str) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{cores}]").appName("reading")
     builder = builder.config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false")

@@ -21,10 +21,10 @@ import psutil
 
 import barnabas
 from barnabas.client import NewTopic, SyncAdmin
+from barnabas.collector.registry import Registry
 from barnabas.pipeline.collector import Collector
 from barnabas.pipeline.generator import write_log
 from barnabas.pipeline.job import Job
-from barnabas.pipeline.registry import Registry
 from barnabas.pipeline.session import SHORT_LIVED, start_session
 from barnabas.pipeline.snapshot import Snapshot
 

@@ -9,9 +9,9 @@ import sys
 import time
 from pathlib import Path
 
+from barnabas.collector.registry import Registry
 from barnabas.pipeline.collector import Collector
 from barnabas.pipeline.follower import Follower
-from barnabas.pipeline.registry import Registry
 
 _PAUSE_S = 0.002
 

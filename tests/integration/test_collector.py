@@ -13,9 +13,9 @@ import pytest
 
 import barnabas
 from barnabas.client.sync import SyncAdmin
+from barnabas.collector.registry import Registry
 from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.follower import Follower
-from barnabas.pipeline.registry import Registry
 from tests.pipeline.topics import create, delete, records_of
 
 _TOPICS = itertools.count()

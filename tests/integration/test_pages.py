@@ -34,11 +34,17 @@ def test_spark_doubles_and_does_not_double_as_the_page_says(tmp_path: Path) -> N
     run_examples("exactly-once.md", 2, tmp_path)
 
 
+def test_lines_are_collected_as_the_page_says(tmp_path: Path) -> None:
+    """SP-2"""
+    run_examples("collecting.md", 1, tmp_path)
+
+
 def run_examples(page: str, count: int, directory: Path) -> None:
     text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
     examples = EXAMPLE.findall(text)
     assert len(examples) == text.count("```python\n") == count
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with barnabas.Broker(config={"group.initial.rebalance.delay.ms": "0"}) as broker:
         for code, expected in examples:
             done = subprocess.run(

@@ -12,10 +12,10 @@ import pytest
 
 import barnabas
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
+from barnabas.collector.registry import Registry
 from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.figures import read_figures
 from barnabas.pipeline.job import Job
-from barnabas.pipeline.registry import Registry
 from barnabas.pipeline.schemas import ALL
 from barnabas.pipeline.snapshot import Snapshot
 from tests.pipeline.independent import Found, Session, compute

@@ -17,10 +17,10 @@ from barnabas.broker.embedded import Broker
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.client.batch import ProducerRecord
 from barnabas.client.sync import SyncProducer
+from barnabas.collector.registry import Registry
 from barnabas.pipeline.collector import Collector
 from barnabas.pipeline.figures import read_figures
 from barnabas.pipeline.generator import write_log
-from barnabas.pipeline.registry import Registry
 from barnabas.pipeline.tables import Tables
 from tests import foreign
 from tests.integration.cluster_load import committed_values

@@ -28,6 +28,7 @@ _COMMANDS = {
     "reassign": "Move partitions to other brokers.",
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",
+    "collect": "Send what is written to log files to a topic, each line once.",
     "groups": "See how far consumer groups are, and reset them.",
     "transactions": "Look into transactions, and end those that hang.",
     "records": "Delete the oldest records of partitions.",

@@ -267,8 +267,9 @@ class Producer:
         return checked
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions, as a broker has them now. Raises as `send`."""
-        self._check_open()
+        """The numbers of a topic's partitions, as a broker has them now; also between transactions.
+        Raises as `send`."""
+        self._check_running()
         metadata = self._cluster.metadata
         metadata.forget(arguments.topic_name(topic))
         return list((await metadata.topic(topic, self._config.max_block_ms)).partitions)
@@ -283,11 +284,14 @@ class Producer:
 
     def _check_open(self) -> None:
         """Raise unless a record may be sent now."""
+        self._check_running()
+        if self._transactions is not None:
+            self._transactions.check_open()
+
+    def _check_running(self) -> None:
         self.tasks.check()
         if not self._running or not self._sender.is_running:
             raise ClientClosed("the producer is not running: call start() first, not after close")
-        if self._transactions is not None:
-            self._transactions.check_open()
 
     def refused(self, error: BarnabasError) -> None:
         """A record of the open transaction, if there is one, is not sent: only abort is left."""

@@ -24,12 +24,12 @@ from barnabas.client.batch import ProducerRecord
 from barnabas.client.delivery import Delivery
 from barnabas.client.murmur2 import partition_for_key
 from barnabas.client.sync import SyncProducer
+from barnabas.collector.file_progress import FileProgress
+from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
+from barnabas.collector.line_reader import Line
+from barnabas.collector.registry import Registry
+from barnabas.collector.rotated_log import Portion, RotatedLog
 from barnabas.errors import BarnabasError
-from barnabas.pipeline.file_progress import FileProgress
-from barnabas.pipeline.headers import CUT, FILE, FILE_ID, LINE, POSITION
-from barnabas.pipeline.line_reader import Line
-from barnabas.pipeline.registry import Registry
-from barnabas.pipeline.rotated_log import Portion, RotatedLog
 
 _KEY_BYTES = 256
 _NEVER_MS = 2**31 - 1

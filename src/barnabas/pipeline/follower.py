@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from barnabas.collector.rotated_log import QUIET_S, RotatedLog
 from barnabas.pipeline.collector import Collected, Collector
-from barnabas.pipeline.rotated_log import QUIET_S, RotatedLog
 
 
 class Follower:

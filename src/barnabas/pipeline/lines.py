@@ -24,8 +24,8 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas.pipeline.access_lines import parse_lines
-from barnabas.pipeline.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas.pipeline.robots import is_robot
 from barnabas.pipeline.schemas import DEAD_LETTERS, EVENTS, FILES
 

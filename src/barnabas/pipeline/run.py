@@ -21,6 +21,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 import barnabas
 from barnabas.client.admin import NewTopic
 from barnabas.client.sync import SyncAdmin
+from barnabas.collector.log_file import open_log
+from barnabas.collector.registry import Registry
 from barnabas.errors import TopicAlreadyExists
 from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.figures import Accounts, read_accounts, read_figures
@@ -28,8 +30,6 @@ from barnabas.pipeline.follower import Follower
 from barnabas.pipeline.generator import write_log
 from barnabas.pipeline.java import provide_java
 from barnabas.pipeline.job import Job
-from barnabas.pipeline.log_file import open_log
-from barnabas.pipeline.registry import Registry
 from barnabas.pipeline.report import write_report
 from barnabas.pipeline.session import LOCAL, SHORT_LIVED, start_session
 from barnabas.pipeline.stop import Stop

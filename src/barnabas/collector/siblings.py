@@ -33,6 +33,17 @@ def siblings(log: str, names: Iterable[str]) -> list[str]:
     return sorted(whole, key=lambda name: (aged[name], name))
 
 
+def log_names(name: str) -> set[str]:
+    """Of which logs a file of this name may be a rotated one."""
+    plain = name.removesuffix(".gz")
+    marks = [at for at, character in enumerate(plain) if at and character in "._-"]
+    found = {plain} if plain != name else set()
+    for at in marks:
+        found.add(plain[:at])
+        found.update(plain[:at] + plain[end:] for end in marks if end > at and plain[end] == ".")
+    return {log for log in found if siblings(log, [name])}
+
+
 def _order(log: str, name: str) -> Order | None:
     """Larger for younger files; None where it is no rotated file of this log."""
     plain = name.removesuffix(".gz")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.collector.file_progress import FileProgress, new_file
+from barnabas.collector.fingerprint import Fingerprint
+from barnabas.collector.recognition import Found, recognise
+from barnabas.collector.registry import Registry
 from barnabas.errors import ConfigError
-from barnabas.pipeline.file_progress import FileProgress, new_file
-from barnabas.pipeline.fingerprint import Fingerprint
-from barnabas.pipeline.recognition import Found, recognise
-from barnabas.pipeline.registry import Registry
 
 LOG = "/var/log/access.log"
 

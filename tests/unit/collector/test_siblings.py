@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.pipeline.siblings import siblings
+from barnabas.collector.siblings import siblings
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.collector.file_progress import FileProgress
+from barnabas.collector.known_files import KnownFiles
+from barnabas.collector.line_reader import Line, LineReader
+from barnabas.collector.log_directory import LogDirectory
+from barnabas.collector.log_file import DAMAGED, LogFile
+from barnabas.collector.recognition import Found, Recognised, recognise
+from barnabas.collector.record_reader import IsStart, Reader, RecordReader
 from barnabas.errors import ConfigError
-from barnabas.pipeline.file_progress import FileProgress
-from barnabas.pipeline.line_reader import Line, LineReader
-from barnabas.pipeline.log_directory import LogDirectory
-from barnabas.pipeline.log_file import DAMAGED, LogFile
-from barnabas.pipeline.recognition import Found, Recognised, recognise
-from barnabas.pipeline.registry import Registry
 
 QUIET_S = 60.0
+SETTLED_S = 1.0
+"""For how long nothing is written until a record of several lines is taken to be whole."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,13 +42,24 @@ class Portion(NamedTuple):
 class RotatedLog:
     """The log at one path. Use it as a context manager."""
 
-    def __init__(self, path: Path, registry: Registry, *, quiet_s: float = QUIET_S) -> None:
-        """Raises `ConfigError` where there is no such log, or it cannot be read."""
-        self._registry = registry
+    def __init__(
+        self,
+        path: Path,
+        files: KnownFiles,
+        *,
+        quiet_s: float = QUIET_S,
+        is_start: IsStart | None = None,
+    ) -> None:
+        """`is_start`: with which lines records begin, if not each line is one.
+
+        Raises `ConfigError` where there is no such log, or it cannot be read.
+        """
+        self._is_start = is_start
+        self._files = files
         self._directory = LogDirectory(path, quiet_s)
         self._damaged: set[str] = set()
         self.unfinished_bytes = 0  # of lines that wait for their ends, at the last look
-        if not registry.knows(str(self._directory.live)):
+        if not files.knows(str(self._directory.live)):
             file = LogFile(path)
             file.check()
             file.close()
@@ -58,13 +72,14 @@ class RotatedLog:
         """
         found = self._directory.look()
         log = str(self._directory.live)
-        passed_over = self._registry.passed_over(log)
-        recognised = recognise(log, found, self._registry.files, passed_over)
+        passed_over = self._files.passed_over(log)
+        known = self._files.candidates(log, {(each.device, each.inode) for each in found})
+        recognised = recognise(log, found, known, passed_over)
         if passed_over is None:
-            self._registry.pass_over(log, recognised.passed_over)
+            self._files.pass_over(log, recognised.passed_over)
         for progress in recognised.files.values():
-            if self._registry.find(progress.file_id) is not None:
-                self._registry.save(progress)
+            if self._files.find(progress.file_id) is not None:
+                self._files.save(progress)
         self.unfinished_bytes = 0
         is_replaced = bool(found) and found[-1].is_live
         for place, progress in recognised.files.items():
@@ -74,6 +89,16 @@ class RotatedLog:
                 is_complete = True if is_old else None if is_last_look else False
                 yield from self._read(file, this, progress, is_complete)
         self._release(found, recognised)
+
+    @property
+    def holds_rotated(self) -> bool:
+        """Whether rotated files are held open, to which lines may still be written."""
+        return self._directory.holds_rotated
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether only what happens at its path, or in the directory, can bring new lines."""
+        return not self.unfinished_bytes and not self.holds_rotated
 
     def close(self) -> None:
         self._directory.close()
@@ -90,11 +115,11 @@ class RotatedLog:
         """`is_complete`: so that its last line is one even without a line feed; None: if nobody
         is writing to it."""
         try:
-            reader = LineReader(file.text, progress.position, progress.line)
+            reader = self._reader(file, progress)
             for lines in reader.portions():
                 if not file.begins(found.beginning):
                     return  # it was truncated meanwhile, and these may be other lines
-                self._registry.save(progress)
+                self._files.save(progress)
                 progress = _after(reader, progress)
                 yield Portion(progress, lines)
         except (EOFError, *DAMAGED) as error:
@@ -106,14 +131,23 @@ class RotatedLog:
         if is_complete is None:  # asked now, so that nothing can have been written since
             end = reader.position + reader.unfinished_bytes
             is_complete = file.has_no_writer() and file.size_bytes() == end
-        if not (file.is_compressed or (is_complete and file.begins(found.beginning))):
-            self.unfinished_bytes += reader.unfinished_bytes
-        elif last := reader.last_line():
-            self._registry.save(progress)
+        rest: list[Line] = []
+        if file.is_compressed or (is_complete and file.begins(found.beginning)):
+            rest = reader.last()
+        elif file.quiet_s() >= SETTLED_S and file.begins(found.beginning):
+            rest = reader.settled()
+        self.unfinished_bytes += reader.unfinished_bytes
+        if rest:
+            self._files.save(progress)
             progress = _after(reader, progress)
-            yield Portion(progress, [last])
+            yield Portion(progress, rest)
         if file.is_compressed:
-            self._registry.save(progress._replace(is_complete=True))
+            self._files.save(progress._replace(is_complete=True))
+
+    def _reader(self, file: LogFile, progress: FileProgress) -> Reader:
+        if self._is_start is None:
+            return LineReader(file.text, progress.position, progress.line)
+        return RecordReader(file.text, progress.position, progress.line, self._is_start)
 
     def _tell_damage(self, progress: FileProgress, error: Exception) -> None:
         if progress.file_id not in self._damaged:
@@ -128,7 +162,7 @@ class RotatedLog:
                 continue
             progress = recognised.files.get(place)
             is_unknown = progress is None and bool(this.beginning)
-            stored = None if progress is None else self._registry.find(progress.file_id)
+            stored = None if progress is None else self._files.find(progress.file_id)
             is_finished = (
                 is_replaced
                 and self._directory.is_quiet(this)
@@ -144,5 +178,5 @@ def _is_sent(found: Found, progress: FileProgress) -> bool:
     return progress.position >= found.size_bytes
 
 
-def _after(reader: LineReader, progress: FileProgress) -> FileProgress:
+def _after(reader: Reader, progress: FileProgress) -> FileProgress:
     return progress._replace(position=reader.position, line=reader.number)

@@ -24,19 +24,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+from barnabas.collector.file_progress import FileProgress
+from barnabas.collector.fingerprint import Fingerprint
+from barnabas.collector.known_files import KnownFiles
 from barnabas.errors import ConfigError
-from barnabas.pipeline.file_progress import FileProgress
-from barnabas.pipeline.fingerprint import Fingerprint
 
 
-class Registry:
+class Registry(KnownFiles):
     """The known files, kept in a file of our own. One process at a time."""
 
     def __init__(self, path: Path) -> None:
         """Raises `ConfigError` where the file is not what `save` wrote."""
+        super().__init__()
         self._path = path
-        self._files: dict[str, FileProgress] = {}
-        self._logs: dict[str, list[Fingerprint]] = {}
         self._partition_counts: dict[str, int] = {}
         if path.exists():
             try:
@@ -49,40 +49,11 @@ class Registry:
 
     def _load(self, stored: dict[str, Any]) -> None:
         for entry in stored["files"]:
-            file = FileProgress(**entry)
-            self._files[file.file_id] = file
+            self._put(FileProgress(**entry))
         for log in stored.get("logs", []):
             self._logs[str(log["path"])] = [Fingerprint(*each) for each in log["passed_over"]]
         for file_id, count in stored.get("partition_counts", {}).items():
             self._partition_counts[file_id] = int(count)
-
-    @property
-    def files(self) -> list[FileProgress]:
-        """All files, the one that was saved last at the end."""
-        return list(self._files.values())
-
-    def find(self, file_id: str) -> FileProgress | None:
-        return self._files.get(file_id)
-
-    def passed_over(self, log: str) -> list[Fingerprint] | None:
-        """The rotated files that this log had when it was seen first; None if it never was."""
-        return self._logs.get(log)
-
-    def knows(self, log: str) -> bool:
-        return log in self._logs or any(file.path == log for file in self._files.values())
-
-    def pass_over(self, log: str, files: list[Fingerprint]) -> None:
-        """Remember that the log was looked at, and which of its files are not to be sent."""
-        self._logs[log] = files
-        self._store()
-
-    def save(self, progress: FileProgress) -> None:
-        """Remember how far the file has been sent; nothing is written where that is known."""
-        if self._files.get(progress.file_id) == progress:
-            return
-        self._files.pop(progress.file_id, None)
-        self._files[progress.file_id] = progress
-        self._store()
 
     def partition_count(self, file_id: str) -> int | None:
         """Over how many partitions the file's lines are spread; None: that is open yet."""
@@ -94,9 +65,11 @@ class Registry:
         self._partition_counts[file_id] = count
         self._store()
 
-    def lines_sent(self) -> int:
-        """The lines of all files up to where they have been sent."""
-        return sum(file.line - 1 for file in self._files.values())
+    def _keep_file(self, progress: FileProgress) -> None:
+        self._store()
+
+    def _keep_log(self, log: str) -> None:
+        self._store()
 
     def _store(self) -> None:
         content = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from barnabas.pipeline.fingerprint import BEGINNING_BYTES, Fingerprint, digest
+from barnabas.collector.fingerprint import BEGINNING_BYTES, Fingerprint, digest
 
 
 class FileProgress(NamedTuple):

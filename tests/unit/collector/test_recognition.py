@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.pipeline.file_progress import FileProgress, new_file
-from barnabas.pipeline.fingerprint import Fingerprint
-from barnabas.pipeline.recognition import Found, Recognised, recognise
+from barnabas.collector.file_progress import FileProgress, new_file
+from barnabas.collector.fingerprint import Fingerprint
+from barnabas.collector.recognition import Found, Recognised, recognise
 
 LOG = "/var/log/access.log"
 HEADER = b"#Fields: date time\n"

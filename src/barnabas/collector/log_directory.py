@@ -11,10 +11,10 @@ import logging
 import os
 from pathlib import Path
 
+from barnabas.collector.log_file import LogFile
+from barnabas.collector.recognition import Found
+from barnabas.collector.siblings import siblings
 from barnabas.errors import ConfigError
-from barnabas.pipeline.log_file import LogFile
-from barnabas.pipeline.recognition import Found
-from barnabas.pipeline.siblings import siblings
 
 _MOST_HELD = 64
 _LOOKS = 10
@@ -75,6 +75,10 @@ class LogDirectory:
         """Hold it open no longer."""
         if file := self._held.pop((found.device, found.inode), None):
             file.close()
+
+    @property
+    def holds_rotated(self) -> bool:
+        return any(self._paths.get(inode) != self.live for inode in self._held)
 
     def close(self) -> None:
         for file in self._held.values():

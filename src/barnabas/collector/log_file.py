@@ -11,8 +11,8 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from barnabas.collector.fingerprint import BEGINNING_BYTES
 from barnabas.errors import ConfigError
-from barnabas.pipeline.fingerprint import BEGINNING_BYTES
 
 DAMAGED = (gzip.BadGzipFile, zlib.error)
 _GZIP = b"\x1f\x8b\x08"

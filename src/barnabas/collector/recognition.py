@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from barnabas.pipeline.file_progress import FileProgress, first_line_of, new_file
-from barnabas.pipeline.fingerprint import Fingerprint
+from barnabas.collector.file_progress import FileProgress, first_line_of, new_file
+from barnabas.collector.fingerprint import Fingerprint
 
 
 class Found(NamedTuple):

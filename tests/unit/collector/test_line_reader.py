@@ -7,13 +7,12 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.pipeline.line_reader import MAX_LINE_BYTES, Line, LineReader
+from barnabas.collector.line_reader import MAX_LINE_BYTES, Line, LineReader
 
 
 def read_all(reader: LineReader) -> list[Line]:
     lines = [line for portion in reader.portions() for line in portion]
-    last = reader.last_line()
-    return lines if last is None else [*lines, last]
+    return [*lines, *reader.last()]
 
 
 @given(st.binary(max_size=300).map(lambda data: data.replace(b"a", b"\n")))
@@ -36,7 +35,7 @@ def test_a_line_without_its_end_waits_for_it() -> None:
     file.write(b"o\nthree")
     file.seek(6)
     assert [line.text for portion in reader.portions() for line in portion] == [b"two"]
-    assert reader.last_line() == Line(8, 3, b"three", 5)
+    assert reader.last() == [Line(8, 3, b"three", 5)]
 
 
 def test_reading_goes_on_from_a_place() -> None:

@@ -48,14 +48,18 @@ class LineReader:
             if lines := self._cut(read):
                 yield lines
 
-    def last_line(self) -> Line | None:
-        """What stands after the last line feed, taken for a line of its own; None if nothing."""
+    def settled(self) -> list[Line]:
+        """Whole lines that waited for more: none."""
+        return []
+
+    def last(self) -> list[Line]:
+        """What stands after the last line feed, taken for a line of its own."""
         if not self._rest:
-            return None
+            return []
         line = self._line(self._rest, self._passed_bytes)
         self.position -= 1  # there was no line feed
         self._rest, self._passed_bytes = b"", 0
-        return line
+        return [line]
 
     @property
     def unfinished_bytes(self) -> int:

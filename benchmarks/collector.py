@@ -1,0 +1,168 @@
+"""`barnabas collect`: lines a second beside `kcat -P`, how late a line is, and what rest costs.
+
+    python -m benchmarks.collector [--lines N] [--rounds N] [--idle-files N] [--seconds N]
+
+Lines have 100 bytes. The collector writes them in transactions with its positions, and puts file
+and place into headers; kcat sends bare lines, at least once, and remembers nothing. Both send to
+the same broker in turns. CPU seconds are of the process alone; the broker's are apart. Lateness is
+from the write of a line, of which there are 1,000 a second, until a reader of committed records has
+it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import psutil
+
+from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
+from tests.integration.broker_process import BrokerProcess, broker_process
+
+LINE_BYTES = 100
+LINES_PER_SECOND = 1_000
+BURST = 10
+SETTLE_S = 5.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--lines", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--idle-files", type=int, default=1_000)
+    parser.add_argument("--seconds", type=int, default=10, help="of the last two")
+    given = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="barnabas-benchmark-") as name,
+        broker_process(Path(name)) as broker,
+    ):
+        directory = Path(name)
+        throughput(broker, directory, given.lines, given.rounds)
+        lateness(broker, directory, given.seconds)
+        rest(broker, directory, given.idle_files, given.seconds)
+
+
+def throughput(broker: BrokerProcess, directory: Path, lines: int, rounds: int) -> None:
+    log = directory / "big.log"
+    with log.open("wb") as file:
+        for start in range(0, lines, 10_000):
+            numbers = range(start, min(start + 10_000, lines))
+            file.writelines(b"%0*d\n" % (LINE_BYTES - 1, number) for number in numbers)
+    measured: dict[str, list[tuple[float, float, float]]] = {}
+    for round_number in range(rounds):
+        commands = {"barnabas collect": collect(broker, log, f"round-{round_number}", "--once")}
+        kcat = shutil.which("kcat")
+        if kcat is not None:
+            common = [kcat, "-P", "-b", broker.bootstrap_servers, "-t", "lines"]
+            commands["kcat -P"] = [*common, "-X", "compression.codec=lz4", "-l", str(log)]
+        for name, command in commands.items():
+            measured.setdefault(name, []).append(timed(broker, command))
+    print(f"{lines:,} lines of {LINE_BYTES} bytes, median of {rounds} rounds")
+    for name, rows in measured.items():
+        took_s, cpu_s, broker_s = (statistics.median(row) for row in zip(*rows, strict=True))
+        print(
+            f"  {name:18} {lines / took_s:10,.0f} lines/s, {lines / cpu_s:10,.0f} per CPU second;"
+            f" the broker's {lines / broker_s:10,.0f}"
+        )
+
+
+def timed(broker: BrokerProcess, command: Sequence[str]) -> tuple[float, float, float]:
+    """Seconds, and CPU seconds of the command and of the broker."""
+    assert broker.process is not None
+    broker_before = cpu_s(broker.process.pid)
+    before = children_cpu_s()
+    began_s = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    took_s = time.perf_counter() - began_s
+    return took_s, children_cpu_s() - before, cpu_s(broker.process.pid) - broker_before
+
+
+def lateness(broker: BrokerProcess, directory: Path, seconds: int) -> None:
+    log = directory / "late.log"
+    log.touch()
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("late", 1)])
+    late_ms: list[float] = []
+    total = seconds * LINES_PER_SECOND
+    with running(collect(broker, log, "late", topic="late")) as collector:
+        time.sleep(1)
+        writer = threading.Thread(target=write_evenly, args=(log, total))
+        before_s = cpu_s(collector.pid)
+        writer.start()
+        place = TopicPartition("late", 0)
+        with SyncConsumer(broker.bootstrap_servers, isolation_level="read_committed") as consumer:
+            consumer.assign([place])
+            consumer.seek(place, 0)
+            while len(late_ms) < total:
+                records = consumer.poll(1_000)
+                now_s = time.time()
+                late_ms += [(now_s - float(record.value or b"0")) * 1_000 for record in records]
+        cores = (cpu_s(collector.pid) - before_s) / seconds
+        writer.join()
+    late_ms = sorted(late_ms)
+    print(
+        f"{LINES_PER_SECOND:,} lines a second: p50 {late_ms[total // 2]:.1f} ms, p99"
+        f" {late_ms[total * 99 // 100]:.1f} ms until they are read; {cores:.3f} cores"
+    )
+
+
+def write_evenly(log: Path, lines: int) -> None:
+    began_s = time.time()
+    with log.open("ab", buffering=0) as file:
+        for number in range(0, lines, BURST):
+            at_s = began_s + number / LINES_PER_SECOND
+            time.sleep(max(0.0, at_s - time.time()))
+            file.write(b"%.6f\n" % time.time() * BURST)
+
+
+def rest(broker: BrokerProcess, directory: Path, files: int, seconds: int) -> None:
+    idle = directory / "idle"
+    idle.mkdir()
+    for number in range(files):
+        (idle / f"{number}.log").write_bytes(b"one line\n")
+    with running(collect(broker, idle, "idle")) as collector:
+        time.sleep(SETTLE_S)
+        before_s = cpu_s(collector.pid)
+        time.sleep(seconds)
+        cores = (cpu_s(collector.pid) - before_s) / seconds
+        memory_mb = psutil.Process(collector.pid).memory_info().rss / 1e6
+    print(f"{files:,} files to which nothing is written: {cores:.3f} cores, {memory_mb:.0f} MB")
+
+
+def collect(
+    broker: BrokerProcess, path: Path, name: str, *more: str, topic: str = "lines"
+) -> list[str]:
+    command = [sys.executable, "-m", "barnabas.cli.main", "collect", str(path), "--topic", topic]
+    return [*command, "--bootstrap-server", broker.bootstrap_servers, "--name", name, *more]
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def cpu_s(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def children_cpu_s() -> float:
+    times = psutil.Process().cpu_times()
+    return float(times.children_user + times.children_system)
+
+
+if __name__ == "__main__":
+    main()

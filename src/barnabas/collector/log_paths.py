@@ -1,0 +1,64 @@
+"""Which logs the user means: files, all files of a directory, or those that fit a pattern.
+
+A rotated file beside its log is a part of that log and none of its own. Names with a leading dot
+are not looked at in a directory.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from barnabas.collector.siblings import log_names
+
+_MAGIC = re.compile(r"[*?\[]")
+
+
+class LogPaths:
+    """Looks again at each call of `paths`, and lists only those directories that have changed."""
+
+    def __init__(self, given: Sequence[str]) -> None:
+        self._given = [Path(each).absolute() for each in given]
+        self._listed: dict[Path, tuple[int, list[Path]]] = {}  # by directory; when it had changed
+
+    def paths(self) -> list[Path]:
+        """In the order in which they were given; each once."""
+        found: dict[Path, None] = {}
+        for each in self._given:
+            if each.is_dir():
+                found.update(dict.fromkeys(self._in_directory(each)))
+            elif _MAGIC.search(str(each)) and not each.exists():
+                found.update(dict.fromkeys(_fitting(str(each))))
+            else:
+                found[each] = None
+        return list(found)
+
+    def _in_directory(self, directory: Path) -> list[Path]:
+        try:
+            changed_ns = directory.stat().st_mtime_ns
+            before = self._listed.get(directory)
+            if before is not None and before[0] == changed_ns:
+                return before[1]
+            with os.scandir(directory) as entries:
+                names = [each.name for each in entries if each.is_file() and each.name[0] != "."]
+        except OSError:  # it vanished, or may not be read: until it is there again
+            return []
+        paths = [directory / name for name in sorted(_logs(names))]
+        self._listed[directory] = (changed_ns, paths)
+        return paths
+
+
+def _fitting(pattern: str) -> list[Path]:
+    by_directory: dict[Path, list[str]] = {}
+    for path in map(Path, sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207  # absolute
+        if path.is_file():
+            by_directory.setdefault(path.parent, []).append(path.name)
+    return [where / name for where, names in by_directory.items() for name in sorted(_logs(names))]
+
+
+def _logs(names: Iterable[str]) -> list[str]:
+    there = set(names)
+    return [name for name in there if not any(log in there for log in log_names(name))]

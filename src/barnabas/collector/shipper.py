@@ -1,0 +1,208 @@
+"""Sends the lines of logs to a topic, each once: a line and the place behind it are written in the
+same transaction.
+
+    files ─▶ portions of lines ─▶ record batches ──┐
+               └▶ how far each file was sent ──────┴─▶ one transaction
+
+Killed at any moment, the next process with the same name ends or discards the transaction that was
+open, reads how far the files were sent (`positions.py`), and goes on there. Readers of committed
+records see every line once, and those of one file in their order, for a file goes to one partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+
+from barnabas.client.admin import Admin, NewTopic
+from barnabas.client.batch import ProducerRecord
+from barnabas.client.consumer import Consumer
+from barnabas.client.murmur2 import partition_for_key
+from barnabas.client.offsets import LATEST
+from barnabas.client.producer import Producer
+from barnabas.collector.encoding import LineEncoder
+from barnabas.collector.log_paths import LogPaths
+from barnabas.collector.positions import POSITIONS_TOPIC, Positions
+from barnabas.collector.record_reader import IsStart
+from barnabas.collector.rotated_log import QUIET_S, Portion
+from barnabas.collector.watched_logs import WatchedLogs
+from barnabas.errors import BarnabasError, ConfigError, ProducerFenced, TopicAlreadyExists
+from barnabas.records.compression import LZ4
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+HOST: Final = "host"
+"""The header that says on which machine a line was collected."""
+
+_TRANSACTION_BYTES: Final = 8 << 20
+_POLL_MS: Final = 1_000
+_AGAIN_AFTER_S: Final = 1.0
+_POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
+
+
+class Shipment(NamedTuple):
+    """What is collected, and where it goes. `name`: of the collector, by which it finds its
+    positions again; no two that run at once may share one."""
+
+    bootstrap_servers: str
+    topic: str
+    name: str
+    host: str
+    codec: int = LZ4
+    is_start: IsStart | None = None
+    quiet_s: float = QUIET_S
+
+
+class Shipped(NamedTuple):
+    """What was committed."""
+
+    lines: int = 0
+    size_bytes: int = 0
+    cut_lines: int = 0  # too long, so that only their beginnings were sent
+    transactions: int = 0
+
+    def plus(self, other: Shipped) -> Shipped:
+        return Shipped(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+async def ship(
+    shipment: Shipment, paths: LogPaths, stopping: asyncio.Event, *, once: bool = False
+) -> Shipped:
+    """Send what the logs hold and what is written to them, until `stopping`, or (`once`) what they
+    hold now.
+
+    Goes on after errors of the cluster once it has committed something. Raises those before, and
+    `ConfigError` where another collector has the same name or (`once`) a log cannot be read.
+    """
+    total = Shipped()
+    while True:
+        shipper = _Shipper(shipment, paths)
+        try:
+            await shipper.run(stopping, once=once)
+            return total.plus(shipper.shipped)
+        except ProducerFenced:
+            raise ConfigError(
+                f"another collector with the name {shipment.name!r} has started: give each its own"
+            ) from None
+        except ConfigError:
+            raise
+        except BarnabasError as error:
+            total = total.plus(shipper.shipped)
+            if not total.transactions:
+                raise
+            _log.warning("beginning again behind what was committed: %s", error)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), _AGAIN_AFTER_S)
+        if stopping.is_set():
+            return total
+
+
+class _Shipper:
+    """From the positions that it finds until it is stopped, or something fails."""
+
+    def __init__(self, shipment: Shipment, paths: LogPaths) -> None:
+        self.shipped = Shipped()
+        self._shipment = shipment
+        self._paths = paths
+        self._open = Shipped()  # in the transaction that is open
+        self._positions = Positions(shipment.name)
+        self._partitions = 1
+
+    async def run(self, stopping: asyncio.Event, *, once: bool) -> None:
+        async with self._producer() as producer:
+            self._partitions = len(await producer.partitions_for(self._shipment.topic))
+            await self._load()
+            logs = WatchedLogs(
+                self._paths,
+                self._positions,
+                quiet_s=self._shipment.quiet_s,
+                is_start=self._shipment.is_start,
+            )
+            try:
+                await self._send_all(producer, logs, stopping, once=once)
+            finally:
+                logs.close()
+
+    async def _send_all(
+        self, producer: Producer, logs: WatchedLogs, stopping: asyncio.Event, *, once: bool
+    ) -> None:
+        while True:
+            is_last = once or stopping.is_set()
+            for portion in logs.portions(time.monotonic(), is_last_look=once):
+                await self._send(producer, portion)
+                if self._open.size_bytes >= _TRANSACTION_BYTES:
+                    await self._commit(producer)
+            await self._commit(producer)
+            if once and logs.unreadable:
+                raise ConfigError(next(iter(logs.unreadable.values())))
+            if is_last:
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), logs.pause_s(time.monotonic()))
+
+    async def _send(self, producer: Producer, portion: Portion) -> None:
+        progress, lines = portion
+        if not self._open.transactions:
+            producer.begin_transaction()
+        key = progress.file_id.encode()
+        partition = partition_for_key(key, self._partitions)
+        place = TopicPartition(self._shipment.topic, partition)
+        more = ((HOST, self._shipment.host.encode()),)
+        encoder = LineEncoder(progress, key, more, self._shipment.codec)
+        for batch in encoder.batches(lines, int(time.time() * 1_000)):
+            await producer.send_batch(place, batch)
+        self._positions.save(progress)
+        self._open = Shipped(
+            self._open.lines + len(lines),
+            self._open.size_bytes + sum(line.size_bytes for line in lines),
+            self._open.cut_lines + sum(line.is_cut for line in lines),
+            1,
+        )
+
+    async def _commit(self, producer: Producer) -> None:
+        """Of what was sent, and of what became known of the files."""
+        if not self._positions.has_changed:
+            return
+        if not self._open.transactions:
+            producer.begin_transaction()
+        for key, value in self._positions.taken():
+            await producer.send_record(ProducerRecord(POSITIONS_TOPIC, value, key, 0))
+        await producer.commit_transaction()
+        self.shipped = self.shipped.plus(self._open._replace(transactions=1))
+        self._open = Shipped()
+
+    @contextlib.asynccontextmanager
+    async def _producer(self) -> AsyncIterator[Producer]:
+        """The one of this name: an earlier one is fenced, its open transaction ended."""
+        servers = self._shipment.bootstrap_servers
+        async with Admin(servers) as admin:
+            with contextlib.suppress(TopicAlreadyExists):
+                configs = {"cleanup.policy": "compact"}
+                await admin.create_topics([NewTopic(POSITIONS_TOPIC, 1, configs=configs)])
+        async with Producer(
+            servers,
+            transactional_id=f"barnabas-collector-{self._shipment.name}",
+            linger_ms=0,
+        ) as producer:
+            await producer.init_transactions()
+            yield producer
+
+    async def _load(self) -> None:
+        """Up to where the topic ends: transactions of other collectors, which may be open there,
+        are waited for."""
+        servers = self._shipment.bootstrap_servers
+        async with (
+            Admin(servers) as admin,
+            Consumer(servers, isolation_level="read_committed") as consumer,
+        ):
+            end = (await admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
+            consumer.assign([_POSITIONS])
+            await consumer.seek_to_beginning()
+            while await consumer.position(_POSITIONS) < end:
+                for record in await consumer.poll(_POLL_MS):
+                    self._positions.load(record.key, record.value)

@@ -1,0 +1,184 @@
+"""The logs that a collector watches, and which of them are to be looked at now.
+
+A look costs a tenth of a millisecond. So a log that grows is looked at often, one that rests ever
+more rarely, and its status (one system call) says before whether a look is worth it. Those that
+rest are asked together, four times a second, so that the collector sleeps in between.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from barnabas.collector.known_files import KnownFiles
+from barnabas.collector.log_paths import LogPaths
+from barnabas.collector.record_reader import IsStart
+from barnabas.collector.rotated_log import QUIET_S, Portion, RotatedLog
+from barnabas.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+SHORTEST_S: Final = 0.01
+LONGEST_S: Final = 1.0
+"""Between two looks; of fewer than a thousand logs a millisecond for each, and 50 at least."""
+_SLOWER: Final = 1.5
+_LIST_EVERY_S: Final = 1.0
+_LOOK_EVERY_S: Final = 30.0  # also at what seems unchanged
+_TOGETHER_S: Final = 0.25
+_MOST_OPEN: Final = 256  # logs whose files stay open while they rest
+
+Status = tuple[int, ...]
+
+
+class WatchedLogs:
+    """`close` it. `now_s` is a monotonic time."""
+
+    def __init__(
+        self,
+        paths: LogPaths,
+        files: KnownFiles,
+        *,
+        quiet_s: float = QUIET_S,
+        is_start: IsStart | None = None,
+    ) -> None:
+        self._paths = paths
+        self._files = files
+        self._quiet_s = quiet_s
+        self._is_start = is_start
+        self._watched: dict[Path, _Watched] = {}
+        self._due: list[tuple[float, int, _Watched]] = []  # a heap
+        self._numbers = itertools.count()
+        self._unreadable: dict[Path, str] = {}
+        self._list_at_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._watched)
+
+    @property
+    def unreadable(self) -> dict[Path, str]:
+        """Why logs that should be watched are not."""
+        return self._unreadable
+
+    def portions(self, now_s: float, *, is_last_look: bool = False) -> Iterator[Portion]:
+        """Of all logs that are due what was not sent yet. Asking for the next means that the one
+        before is saved."""
+        if is_last_look or now_s >= self._list_at_s:
+            self._list()
+            self._list_at_s = now_s + _LIST_EVERY_S
+        changed_ns = _ChangedDirectories()
+        for watched in self._due_by(math.inf if is_last_look else now_s):
+            if is_last_look or watched.is_worth_a_look(now_s, changed_ns, self._longest_s):
+                try:
+                    yield from watched.portions(now_s, self._longest_s, is_last_look=is_last_look)
+                except ConfigError as error:
+                    self._complain(watched.path, error)
+                    watched.log.close()
+                    del self._watched[watched.path]
+                    continue
+                if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
+                    watched.log.close()
+            heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
+
+    def pause_s(self, now_s: float) -> float:
+        """Until something is due."""
+        due_at_s = self._due[0][0] if self._due else self._list_at_s
+        return max(0.0, min(due_at_s, self._list_at_s) - now_s)
+
+    def _due_by(self, now_s: float) -> list[_Watched]:
+        due = []
+        while self._due and self._due[0][0] <= now_s:
+            due.append(heapq.heappop(self._due)[2])
+        return due
+
+    def close(self) -> None:
+        for watched in self._watched.values():
+            watched.log.close()
+        self._watched.clear()
+        self._due.clear()
+
+    @property
+    def _longest_s(self) -> float:
+        return min(LONGEST_S, max(0.05, len(self._watched) * 0.001))
+
+    def _list(self) -> None:
+        for path in self._paths.paths():
+            if path in self._watched:
+                continue
+            try:
+                log = RotatedLog(path, self._files, quiet_s=self._quiet_s, is_start=self._is_start)
+            except ConfigError as error:
+                self._complain(path, error)
+            else:
+                watched = self._watched[path] = _Watched(path, log)
+                heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
+                self._unreadable.pop(path, None)
+
+    def _complain(self, path: Path, error: ConfigError) -> None:
+        if self._unreadable.get(path) != str(error):
+            self._unreadable[path] = str(error)
+            _log.warning("%s", error)
+
+
+class _ChangedDirectories(dict[Path, int]):
+    """When each directory has changed; asked once in a round."""
+
+    def __missing__(self, directory: Path) -> int:
+        found = self[directory] = directory.stat().st_mtime_ns
+        return found
+
+
+class _Watched:
+    """A log, and when it is looked at next."""
+
+    __slots__ = ("_directory", "_interval_s", "_look_at_s", "_status", "due_at_s", "log", "path")
+
+    def __init__(self, path: Path, log: RotatedLog) -> None:
+        self.path = path
+        self.log = log
+        self._directory = path.parent
+        self._status: Status = ()  # as it was before the last look
+        self._interval_s = SHORTEST_S
+        self._look_at_s = 0.0
+        self.due_at_s = 0.0
+
+    def is_worth_a_look(
+        self, now_s: float, changed_ns: _ChangedDirectories, longest_s: float
+    ) -> bool:
+        if now_s >= self._look_at_s or not self.log.is_settled:
+            return True
+        if self._now(changed_ns) != self._status:
+            return True
+        self._rest(now_s, longest_s)
+        return False
+
+    def portions(self, now_s: float, longest_s: float, *, is_last_look: bool) -> Iterator[Portion]:
+        before = self._now(_ChangedDirectories())
+        has_grown = False
+        for portion in self.log.portions(is_last_look=is_last_look):
+            has_grown = True
+            yield portion
+        self._status = before
+        self._look_at_s = now_s + _LOOK_EVERY_S
+        if has_grown:
+            self._interval_s = SHORTEST_S
+            self.due_at_s = now_s + SHORTEST_S
+        else:
+            self._rest(now_s, longest_s)
+
+    def _rest(self, now_s: float, longest_s: float) -> None:
+        self._interval_s = min(longest_s, self._interval_s * _SLOWER)
+        self.due_at_s = now_s + self._interval_s
+        if self._interval_s > _TOGETHER_S:
+            self.due_at_s = math.ceil(self.due_at_s / _TOGETHER_S) * _TOGETHER_S
+
+    def _now(self, changed_ns: _ChangedDirectories) -> Status:
+        try:
+            file, directory_ns = self.path.stat(), changed_ns[self._directory]
+        except OSError:
+            return ()
+        return file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, directory_ns

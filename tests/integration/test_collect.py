@@ -1,0 +1,207 @@
+"""SP-2, UX-4: `barnabas collect` as its users run it, and what may happen to it."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import barnabas
+from barnabas.client import ConsumerRecord, SyncConsumer, TopicPartition
+from tests.integration.command_line import COMMAND
+from tests.pipeline.topics import create
+from tests.waiting import wait_until
+
+MANY, FEW_DESCRIPTORS = 400, 300
+TRACE = b"ERROR failed\n  at a\n  at b\n"
+
+
+class Collecting:
+    """Processes of the command, for one broker; those that still run are killed at the end."""
+
+    def __init__(self, broker: barnabas.Broker, logs: Path) -> None:
+        self.logs = logs
+        self.broker = broker
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def start(
+        self, *options: str, before: Callable[[], None] | None = None
+    ) -> subprocess.Popen[str]:
+        command = [COMMAND, "collect", "--topic", "lines", "--name", "test", *options]
+        process = subprocess.Popen(
+            [*command, "--bootstrap-server", self.broker.bootstrap_servers],
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=before,
+        )
+        self._processes.append(process)
+        return process
+
+    def once(self, *options: str, code: int = 0, before: Callable[[], None] | None = None) -> str:
+        _, errors = (process := self.start("--once", *options, before=before)).communicate()
+        assert process.returncode == code and "Traceback" not in errors, errors
+        return errors
+
+    def kill_all(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+    def records(self) -> list[ConsumerRecord]:
+        """All that are committed."""
+        place = TopicPartition("lines", 0)
+        servers = self.broker.bootstrap_servers
+        with SyncConsumer(servers, isolation_level="read_committed") as consumer:
+            consumer.assign([place])
+            consumer.seek(place, 0)
+            found: list[ConsumerRecord] = []
+            while consumer.position(place) < consumer.end_offsets([place])[place]:
+                found += consumer.poll(1_000)
+        return found
+
+    def values(self) -> list[bytes]:
+        return [record.value or b"" for record in self.records()]
+
+
+@pytest.fixture
+def collecting(tmp_path: Path) -> Iterator[Collecting]:
+    (tmp_path / "logs").mkdir()
+    with barnabas.Broker(tmp_path / "broker") as broker:
+        create(broker, "lines")
+        running = Collecting(broker, tmp_path / "logs")
+        yield running
+        running.kill_all()
+
+
+def test_lines_are_sent_as_they_are_written(collecting: Collecting) -> None:
+    log = collecting.logs / "app.log"
+    log.write_bytes(b"one\ntwo\n")
+    process = collecting.start(str(collecting.logs))
+    wait_until(lambda: collecting.values() == [b"one", b"two"])
+    with log.open("ab") as file:
+        file.write(b"three\nfo")
+    wait_until(lambda: len(collecting.values()) == 3)
+    with log.open("ab") as file:
+        file.write(b"ur\n")
+    (collecting.logs / "later.log").write_bytes(b"\xff\x00 \n")
+    wait_until(lambda: len(collecting.values()) == 5)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate()
+    assert process.returncode == 0
+    assert "5 records (18 bytes) to lines in " in errors
+    records = collecting.records()
+    assert [record.value for record in records[:3]] == [b"one", b"two", b"three"]
+    assert {record.value for record in records[3:]} == {b"four", b"\xff\x00 "}
+    headers = dict(records[2].headers)
+    assert headers.pop("host") and headers.pop("file.id") == records[2].key
+    assert headers == {"file": str(log).encode(), "file.position": b"8", "file.line": b"3"}
+    assert "0 records" in collecting.once(str(collecting.logs)), "nothing is sent again"
+
+
+def test_stack_traces_are_one_record(collecting: Collecting) -> None:
+    log = collecting.logs / "app.log"
+    log.write_bytes(b"INFO fine\n" + TRACE)
+    collecting.start(str(log), "--record-start", "indented")
+    wait_until(lambda: collecting.values() == [b"INFO fine", TRACE.rstrip(b"\n")])
+    with log.open("ab") as file:
+        file.write(TRACE + b"INFO unfinis")
+    wait_until(lambda: len(collecting.values()) == 3)
+    collecting.kill_all()
+    collecting.once(str(log), "--record-start", "indented")
+    assert collecting.values()[2:] == [TRACE.rstrip(b"\n"), b"INFO unfinis"]
+
+
+def test_of_two_with_one_name_the_first_ends(collecting: Collecting) -> None:
+    log = collecting.logs / "app.log"
+    log.write_bytes(b"one\n")
+    first = collecting.start(str(log))
+    wait_until(lambda: collecting.values() == [b"one"])
+    collecting.start(str(log))
+    with log.open("ab") as file:
+        wait_until(lambda: (file.write(b"more\n") and file.flush()) or first.poll() is not None)
+    _, errors = first.communicate()
+    assert first.returncode == 1
+    assert errors.endswith(
+        "another collector with the name 'test' has started: give each its own\n"
+    )
+    wait_until(lambda: len(collecting.values()) == log.read_bytes().count(b"\n"))
+
+
+def test_sp_2_a_broker_that_was_away(collecting: Collecting) -> None:
+    log = collecting.logs / "app.log"
+    log.write_bytes(b"one\n")
+    process = collecting.start(str(log))
+    wait_until(lambda: collecting.values() == [b"one"])
+    collecting.broker.stop()
+    with log.open("ab") as file:
+        file.write(b"two\n")
+    collecting.broker.start()
+    wait_until(lambda: collecting.values() == [b"one", b"two"])
+    assert process.poll() is None
+
+
+def test_a_directory_that_vanishes_and_comes_again(collecting: Collecting) -> None:
+    inner = collecting.logs / "inner"
+    inner.mkdir()
+    (inner / "app.log").write_bytes(b"one\n")
+    process = collecting.start(str(inner))
+    wait_until(lambda: collecting.values() == [b"one"])
+    shutil.rmtree(inner)
+    inner.mkdir()
+    (inner / "app.log").write_bytes(b"one\ntwo\n")
+    wait_until(lambda: collecting.values() == [b"one", b"one", b"two"])
+    assert process.poll() is None
+
+
+def test_more_logs_than_descriptors(collecting: Collecting) -> None:
+    for number in range(MANY):
+        (collecting.logs / f"{number:04}.log").write_bytes(b"first of %d\n" % number)
+    limit = (FEW_DESCRIPTORS, FEW_DESCRIPTORS)
+    collecting.start(
+        str(collecting.logs),
+        before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit),
+    )
+    wait_until(lambda: len(collecting.values()) == MANY)
+    for number in range(MANY):
+        with (collecting.logs / f"{number:04}.log").open("ab") as file:
+            file.write(b"second of %d\n" % number)
+    wait_until(lambda: len(collecting.values()) == 2 * MANY)
+    assert len(set(collecting.values())) == 2 * MANY
+
+
+def test_a_line_that_is_too_long_is_cut_and_says_so(collecting: Collecting) -> None:
+    log = collecting.logs / "app.log"
+    log.write_bytes(b"x" * 50_000_000 + b"\nnext\n")
+    assert "of 1 that were too long only the beginnings were sent" in collecting.once(str(log))
+    long, after = collecting.records()
+    assert long.value == b"x" * 262_144 and dict(long.headers)["file.cut"] == b"50000000"
+    assert after.value == b"next" and dict(after.headers)["file.position"] == b"50000001"
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["missing.log"], "cannot read {here}/missing.log: there is no such file"),
+        (["a.log", "--record-start", "("], "'(' is no regular expression: missing )"),
+        (["a.log", "--bootstrap-server", "127.0.0.1:1"], "is --bootstrap-server right?"),
+    ],
+)
+def test_what_cannot_be_is_one_clear_line_ux_4(
+    collecting: Collecting, options: list[str], error: str
+) -> None:
+    (collecting.logs / "a.log").write_bytes(b"one\n")
+    path = str(collecting.logs / options[0])
+    if "--bootstrap-server" in options:
+        command = [COMMAND, "collect", path, "--topic", "lines", *options[1:]]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 1
+        errors = done.stderr
+    else:
+        errors = collecting.once(path, *options[1:], code=1)
+    assert error.format(here=collecting.logs) in errors.splitlines()[-1], errors

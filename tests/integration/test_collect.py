@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import shutil
 import signal
@@ -53,8 +54,8 @@ class Collecting:
                 process.kill()
                 process.communicate()
 
-    def records(self) -> list[ConsumerRecord]:
-        """All that are committed."""
+    def records(self, most: float = math.inf) -> list[ConsumerRecord]:
+        """All that are committed, or the first of them."""
         place = TopicPartition("lines", 0)
         servers = self.broker.bootstrap_servers
         with SyncConsumer(servers, isolation_level="read_committed") as consumer:
@@ -63,6 +64,8 @@ class Collecting:
             found: list[ConsumerRecord] = []
             while consumer.position(place) < consumer.end_offsets([place])[place]:
                 found += consumer.poll(1_000)
+                if len(found) >= most:
+                    return found[: int(most)]
         return found
 
     def values(self) -> list[bytes]:
@@ -131,6 +134,23 @@ def test_of_two_with_one_name_the_first_ends(collecting: Collecting) -> None:
         "another collector with the name 'test' has started: give each its own\n"
     )
     wait_until(lambda: len(collecting.values()) == log.read_bytes().count(b"\n"))
+
+
+def test_of_two_with_one_name_the_first_ends_while_it_is_sending(collecting: Collecting) -> None:
+    """Then what it sees is a batch that is refused; it must not take the name back."""
+    log = collecting.logs / "app.log"
+    log.write_bytes(b"%0.99d\n" % 0 * 1_000_000)
+    first = collecting.start(str(log))
+    wait_until(lambda: len(collecting.records(1)) == 1)
+    first.send_signal(signal.SIGSTOP)
+    sent = len(collecting.records())
+    second = collecting.start(str(log))
+    wait_until(lambda: len(collecting.records(sent + 1)) > sent)
+    first.send_signal(signal.SIGCONT)
+    _, errors = first.communicate()
+    assert first.returncode == 1
+    assert "another collector with the name 'test' has started" in errors
+    assert second.poll() is None
 
 
 def test_sp_2_a_broker_that_was_away(collecting: Collecting) -> None:

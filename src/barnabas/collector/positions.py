@@ -1,8 +1,9 @@
 """What a collector remembers, in a compacted topic: written in the transaction of the lines, so
 that both are there or neither.
 
-    key     ["NAME", "file", "9f2c..."]  or  ["NAME", "log", "/var/log/app.log"]
-    value   the fields of `FileProgress`, or the fingerprints of the files that were passed over
+    key     ["NAME", "file", "9f2c..."]   value   the fields of `FileProgress`
+            ["NAME", "log", "/var/..."]           the fingerprints of files that were passed over
+            ["NAME", "instance", ""]              which process has started last
 
 NAME is the collector's: several share the topic.
 """
@@ -20,6 +21,7 @@ from barnabas.errors import CorruptData
 POSITIONS_TOPIC: Final = "barnabas-collector-positions"
 _FILE: Final = "file"
 _LOG: Final = "log"
+_INSTANCE: Final = "instance"
 
 
 class Positions(KnownFiles):
@@ -29,6 +31,12 @@ class Positions(KnownFiles):
         super().__init__()
         self._name = name
         self._changed: dict[bytes, bytes] = {}
+        self.instance: str | None = None  # the process that has started last
+
+    def start(self, instance: str) -> None:
+        """This process is the one that sends from now on."""
+        self.instance = instance
+        self._keep(_INSTANCE, "", instance)
 
     def load(self, key: bytes | None, value: bytes | None) -> None:
         """A record of the topic, in its order. Raises `CorruptData`."""
@@ -39,6 +47,8 @@ class Positions(KnownFiles):
             found = json.loads(value)
             if kind == _FILE:
                 self._put(FileProgress(**found))
+            elif kind == _INSTANCE:
+                self.instance = str(found)
             else:
                 self._logs[str(what)] = [Fingerprint(*each) for each in found]
         except (ValueError, TypeError) as error:

@@ -7,6 +7,10 @@ same transaction.
 Killed at any moment, the next process with the same name ends or discards the transaction that was
 open, reads how far the files were sent (`positions.py`), and goes on there. Readers of committed
 records see every line once, and those of one file in their order, for a file goes to one partition.
+
+A process that starts fences the one before it, and says in the topic of the positions that it has
+started. For brokers also fence a producer whose transaction took too long: the record tells the two
+apart. Without it two collectors of one name would fence each other for ever.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import asyncio
 import contextlib
 import logging
 import time
+import uuid
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
@@ -30,7 +35,13 @@ from barnabas.collector.positions import POSITIONS_TOPIC, Positions
 from barnabas.collector.record_reader import IsStart
 from barnabas.collector.rotated_log import QUIET_S, Portion
 from barnabas.collector.watched_logs import WatchedLogs
-from barnabas.errors import BarnabasError, ConfigError, ProducerFenced, TopicAlreadyExists
+from barnabas.errors import (
+    BarnabasError,
+    ConfigError,
+    InvalidTxnState,
+    ProducerFenced,
+    TopicAlreadyExists,
+)
 from barnabas.records.compression import LZ4
 from barnabas.types import TopicPartition
 
@@ -42,6 +53,7 @@ HOST: Final = "host"
 _TRANSACTION_BYTES: Final = 8 << 20
 _POLL_MS: Final = 1_000
 _AGAIN_AFTER_S: Final = 1.0
+_SUCCESSOR_S: Final = 10.0  # in which a process that has fenced us says so
 _POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
 
 
@@ -80,20 +92,19 @@ async def ship(
     `ConfigError` where another collector has the same name or (`once`) a log cannot be read.
     """
     total = Shipped()
+    instance = uuid.uuid4().hex
     while True:
-        shipper = _Shipper(shipment, paths)
+        shipper = _Shipper(shipment, paths, instance)
         try:
             await shipper.run(stopping, once=once)
             return total.plus(shipper.shipped)
-        except ProducerFenced:
-            raise ConfigError(
-                f"another collector with the name {shipment.name!r} has started: give each its own"
-            ) from None
         except ConfigError:
             raise
         except BarnabasError as error:
             total = total.plus(shipper.shipped)
-            if not total.transactions:
+            if isinstance(error, ProducerFenced):
+                await _check_no_successor(shipment, instance)
+            elif not total.transactions:
                 raise
             _log.warning("beginning again behind what was committed: %s", error)
         with contextlib.suppress(TimeoutError):
@@ -102,12 +113,56 @@ async def ship(
             return total
 
 
+async def _check_no_successor(shipment: Shipment, instance: str) -> None:
+    """Raises `ConfigError` if another process with the name has started after this one."""
+    positions = Positions(shipment.name)
+    give_up_at_s = time.monotonic() + _SUCCESSOR_S
+    async with _PositionsReader(shipment.bootstrap_servers, positions) as reader:
+        while time.monotonic() < give_up_at_s:
+            await reader.read_to_end()
+            if positions.instance != instance:
+                raise ConfigError(
+                    f"another collector with the name {shipment.name!r} has started: give each its"
+                    " own"
+                )
+            await asyncio.sleep(_AGAIN_AFTER_S)
+
+
+class _PositionsReader:
+    """Reads the topic of the positions. Use it as an async context manager."""
+
+    def __init__(self, bootstrap_servers: str, positions: Positions) -> None:
+        self._positions = positions
+        self._admin = Admin(bootstrap_servers)
+        self._consumer = Consumer(bootstrap_servers, isolation_level="read_committed")
+        self._stack = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> _PositionsReader:
+        await self._stack.enter_async_context(self._admin)
+        await self._stack.enter_async_context(self._consumer)
+        self._consumer.assign([_POSITIONS])
+        await self._consumer.seek_to_beginning()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def read_to_end(self) -> None:
+        """Up to where the topic ends now: transactions of other collectors, which may be open
+        there, are waited for."""
+        end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
+        while await self._consumer.position(_POSITIONS) < end:
+            for record in await self._consumer.poll(_POLL_MS):
+                self._positions.load(record.key, record.value)
+
+
 class _Shipper:
     """From the positions that it finds until it is stopped, or something fails."""
 
-    def __init__(self, shipment: Shipment, paths: LogPaths) -> None:
+    def __init__(self, shipment: Shipment, paths: LogPaths, instance: str) -> None:
         self.shipped = Shipped()
         self._shipment = shipment
+        self._instance = instance
         self._paths = paths
         self._open = Shipped()  # in the transaction that is open
         self._positions = Positions(shipment.name)
@@ -117,6 +172,9 @@ class _Shipper:
         async with self._producer() as producer:
             self._partitions = len(await producer.partitions_for(self._shipment.topic))
             await self._load()
+            self._positions.start(self._instance)
+            await self._commit(producer)
+            self.shipped = Shipped()
             logs = WatchedLogs(
                 self._paths,
                 self._positions,
@@ -125,6 +183,14 @@ class _Shipper:
             )
             try:
                 await self._send_all(producer, logs, stopping, once=once)
+            except ProducerFenced:
+                raise
+            except BarnabasError:
+                # What a producer that was fenced sees first may be a refused batch; of a commit
+                # without an answer the next one learns the outcome.
+                with contextlib.suppress(InvalidTxnState):
+                    await producer.abort_transaction()
+                raise
             finally:
                 logs.close()
 
@@ -193,16 +259,6 @@ class _Shipper:
             yield producer
 
     async def _load(self) -> None:
-        """Up to where the topic ends: transactions of other collectors, which may be open there,
-        are waited for."""
         servers = self._shipment.bootstrap_servers
-        async with (
-            Admin(servers) as admin,
-            Consumer(servers, isolation_level="read_committed") as consumer,
-        ):
-            end = (await admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
-            consumer.assign([_POSITIONS])
-            await consumer.seek_to_beginning()
-            while await consumer.position(_POSITIONS) < end:
-                for record in await consumer.poll(_POLL_MS):
-                    self._positions.load(record.key, record.value)
+        async with _PositionsReader(servers, self._positions) as reader:
+            await reader.read_to_end()

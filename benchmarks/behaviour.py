@@ -22,8 +22,9 @@ import psutil
 import barnabas
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.collector.registry import Registry
+from barnabas.pipeline.behaviour.definition import BEHAVIOUR, Behaviour
+from barnabas.pipeline.behaviour.generator import write_log
 from barnabas.pipeline.collector import Collector
-from barnabas.pipeline.generator import write_log
 from barnabas.pipeline.job import Job
 from barnabas.pipeline.session import SHORT_LIVED, start_session
 from barnabas.pipeline.snapshot import Snapshot
@@ -70,7 +71,8 @@ def _run_jobs(servers: str, directory: Path, log: Path, lines: int) -> None:
     print(f"{'a Spark session':<44} {time.monotonic() - begin_s:6.1f} s")
 
     def run(topic: str, name: str, batch: int) -> list[float]:
-        job = Job(servers, topic, "dead", directory / name, directory / f"{name}-checkpoint", batch)
+        places = directory / name, directory / f"{name}-checkpoint"
+        job = Job(Behaviour(), servers, topic, "dead", *places, batch)
         query = job.start(spark)
         query.awaitTermination()
         return [
@@ -85,7 +87,12 @@ def _run_jobs(servers: str, directory: Path, log: Path, lines: int) -> None:
     print(f"{'a batch of 3,000 lines, median':<44} {each_s[len(each_s) // 2]:6.2f} s")
     seconds = _seconds(lambda: run("large", "whole", 250_000))
     _report("Barnabas, from topic to committed tables", lines, seconds)
-    accounts = Snapshot(directory / "whole").frame("files").select("valid", "dead_letters").sum()
+    accounts = (
+        Snapshot(directory / "whole", BEHAVIOUR)
+        .frame("files")
+        .select("valid", "dead_letters")
+        .sum()
+    )
     assert sum(accounts.row(0)) == lines
     workers = [psutil.Process(), *psutil.Process().children(recursive=True)]
     largest = max(each.memory_info().rss for each in workers if "python" in each.name())

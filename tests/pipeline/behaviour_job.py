@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from barnabas.pipeline.behaviour.definition import Behaviour
 from barnabas.pipeline.job import Job
 from tests.pipeline.cluster_job import session_on
 
@@ -23,7 +24,7 @@ def main(master: str, servers: str, topics: str, letters: str, directory: str) -
     for topic in topics.split(","):
         place = Path(directory) / topic
         tables, checkpoint = place / "tables", place / "checkpoint"
-        job = Job(servers, topic, letters, tables, checkpoint, RECORDS_PER_BATCH)
+        job = Job(Behaviour(), servers, topic, letters, tables, checkpoint, RECORDS_PER_BATCH)
         queries.append(job.start(spark))
     for query in queries:
         query.awaitTermination()

@@ -9,16 +9,29 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.client import SyncConsumer, TopicPartition
+from barnabas.pipeline.behaviour.definition import BEHAVIOUR, Behaviour
 from barnabas.pipeline.one_pass import OnePass
-from barnabas.pipeline.schemas import ALL
 from barnabas.pipeline.snapshot import Snapshot
-from barnabas.pipeline.step import take
+from barnabas.pipeline.step import Query, Send, Tasks
 from barnabas.pipeline.tables import Tables
 from tests.pipeline.web_records import mixed
 
+ALL = BEHAVIOUR.all
 QUERY = "a-query"
 HITS = 12
 """In each batch of `mixed`, of two partitions."""
+
+
+def tables_in(directory: Path) -> Tables:
+    return Tables(directory, BEHAVIOUR)
+
+
+def snapshot_of(directory: Path) -> Snapshot:
+    return Snapshot(directory, BEHAVIOUR)
+
+
+def taken(tables: Tables, batch: int, query: str, tasks: Tasks, send: Send) -> None:
+    Query(query, Behaviour(), tables, send).take(batch, tasks)
 
 
 def in_tasks(batch: pa.Table, one_pass: OnePass, tasks: int = 2) -> Iterator[tuple[str, bytes]]:
@@ -38,12 +51,12 @@ def send_nothing(
 def write(tables: Tables, batches: Iterable[int], partitions: int = 2) -> None:
     for batch in batches:
         records = mixed(batch, partitions)
-        take(tables, batch, QUERY, lambda each, rows=records: in_tasks(rows, each), send_nothing)  # type: ignore[misc]
+        taken(tables, batch, QUERY, lambda each, rows=records: in_tasks(rows, each), send_nothing)  # type: ignore[misc]
 
 
 def contents(directory: Path) -> dict[str, Counter[str]]:
     """The rows of each table, as readers have them."""
-    snapshot = Snapshot(directory)
+    snapshot = snapshot_of(directory)
     return {name: Counter(map(repr, snapshot.frame(name).iter_rows())) for name in ALL}
 
 

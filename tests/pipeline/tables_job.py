@@ -17,12 +17,11 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from barnabas.pipeline.behaviour.definition import BEHAVIOUR
 from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
 from barnabas.pipeline.one_pass import OnePass, Outcome
-from barnabas.pipeline.schemas import ALL
-from barnabas.pipeline.step import take
 from barnabas.pipeline.tables import Tables
-from tests.pipeline.table_batches import in_tasks
+from tests.pipeline.table_batches import ALL, in_tasks, taken
 from tests.pipeline.web_records import mixed
 
 PARTITIONS = 4
@@ -43,7 +42,7 @@ Reached = Callable[[str], None]
 
 class WatchedTables(Tables):
     def __init__(self, directory: Path, reached: Reached) -> None:
-        super().__init__(directory)
+        super().__init__(directory, BEHAVIOUR)
         self._reached = reached
 
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
@@ -79,7 +78,7 @@ def run(place: Path, batch: int, query: str, topic: DeadLetterTopic, reached: Re
         reached("behind the dead letters")
         return end
 
-    take(WatchedTables(place / "tables", reached), batch, query, tasks, send)
+    taken(WatchedTables(place / "tables", reached), batch, query, tasks, send)
     reached("behind the control table")
 
 

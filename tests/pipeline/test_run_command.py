@@ -14,13 +14,13 @@ import pytest
 
 import barnabas
 from barnabas.client import SyncConsumer, TopicPartition
-from barnabas.pipeline.figures import read_accounts, read_figures
-from barnabas.pipeline.generator import write_log
-from barnabas.pipeline.run import DEAD_LETTER_TOPIC
-from barnabas.pipeline.schemas import ALL
-from barnabas.pipeline.tables import Tables
+from barnabas.pipeline.behaviour.figures import read_accounts, read_figures
+from barnabas.pipeline.behaviour.generator import write_log
 from tests import foreign
 from tests.pipeline.independent import Found, compute
+from tests.pipeline.table_batches import ALL, tables_in
+
+DEAD_LETTER_TOPIC = "web-access-dead-letters"
 
 PATIENCE_S = 240
 
@@ -112,7 +112,7 @@ def test_a_killed_run_continues_and_nothing_counts_twice_sp_4(command: Command) 
     command.until(second.exists)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    control = Tables(command.out / "tables").control()
+    control = tables_in(command.out / "tables").control()
     assert control is not None and control.batch < 4, "killed before the end"
     assert read_accounts(command.out / "tables").read < found.lines
 

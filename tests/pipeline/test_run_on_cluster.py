@@ -12,15 +12,16 @@ import pytest
 
 from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.offsets import LATEST
-from barnabas.pipeline.figures import read_accounts
-from barnabas.pipeline.generator import generate
-from barnabas.pipeline.run import TOPIC
+from barnabas.pipeline.behaviour.figures import read_accounts
+from barnabas.pipeline.behaviour.generator import generate
 from barnabas.pipeline.session import SHORT_LIVED
 from tests import foreign
 from tests.integration.cluster_load import leader_of
 from tests.integration.test_cluster_command import LocalCluster, local_cluster
 from tests.pipeline.independent import compute
 from tests.pipeline.test_run_command import PATIENCE_S, Command, dead_letters
+
+TOPIC = "web-access"
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 

@@ -13,12 +13,13 @@ import pytest
 import barnabas
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
 from barnabas.collector.registry import Registry
+from barnabas.pipeline.behaviour.definition import Behaviour
+from barnabas.pipeline.behaviour.figures import read_figures
 from barnabas.pipeline.collector import Collected, Collector
-from barnabas.pipeline.figures import read_figures
 from barnabas.pipeline.job import Job
-from barnabas.pipeline.schemas import ALL
 from barnabas.pipeline.snapshot import Snapshot
 from tests.pipeline.independent import Found, Session, compute
+from tests.pipeline.table_batches import ALL, snapshot_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +65,7 @@ def site(
     with SyncAdmin(broker.bootstrap_servers) as admin:
         admin.create_topics([NewTopic(TOPIC, 3, 1), NewTopic(LETTERS, 1, 1)])
     job = Job(
+        Behaviour(),
         bootstrap_servers=broker.bootstrap_servers,
         topic=TOPIC,
         dead_letter_topic=LETTERS,
@@ -85,7 +87,7 @@ def test_all_lines_are_accounted_for_and_the_numbers_agree_sp_2(
     """SP-2, SP-4: in two batches, with sessions that go on from one to the other."""
     assert site.collect("registry.json").lines == found.lines == 10_000
     site.run(spark)
-    snapshot = Snapshot(site.job.tables)
+    snapshot = snapshot_of(site.job.tables)
     assert snapshot.control is not None and snapshot.control.batch >= 1
     sessions = snapshot.frame("sessions")
     assert sessions.height == len(found.sessions)
@@ -139,7 +141,7 @@ def sums(snapshot: Snapshot, name: str, key: str, count: str) -> dict[str, int]:
 
 
 def contents(site: Site) -> dict[str, Counter[str]]:
-    snapshot = Snapshot(site.job.tables)
+    snapshot = snapshot_of(site.job.tables)
     return {
         name: Counter(map(repr, snapshot.frame(name).iter_rows()))
         for name in ALL

@@ -18,15 +18,15 @@ from barnabas.client import NewTopic, SyncAdmin
 from barnabas.client.batch import ProducerRecord
 from barnabas.client.sync import SyncProducer
 from barnabas.collector.registry import Registry
+from barnabas.pipeline.behaviour.figures import read_figures
+from barnabas.pipeline.behaviour.generator import write_log
 from barnabas.pipeline.collector import Collector
-from barnabas.pipeline.figures import read_figures
-from barnabas.pipeline.generator import write_log
-from barnabas.pipeline.tables import Tables
 from tests import foreign
 from tests.integration.cluster_load import committed_values
 from tests.pipeline.cluster_job import HOLD_AFTER
 from tests.pipeline.independent import Found, compute
 from tests.pipeline.spark_cluster import spark_cluster
+from tests.pipeline.table_batches import tables_in
 from tests.pipeline.topics import create, numbered
 from tests.waiting import wait_until
 
@@ -179,5 +179,5 @@ def figures_agree(tables: Path, found: Found) -> None:
 
 
 def _newest_batch(tables: Path) -> int:
-    control = Tables(tables).control()
+    control = tables_in(tables).control()
     return -1 if control is None else control.batch

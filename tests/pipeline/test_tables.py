@@ -16,21 +16,24 @@ import pytest
 
 from barnabas.broker.embedded import Broker
 from barnabas.errors import ConfigError
+from barnabas.pipeline.behaviour.definition import BEHAVIOUR, Behaviour
+from barnabas.pipeline.behaviour.lines import classified
+from barnabas.pipeline.behaviour.sessions import described
 from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
-from barnabas.pipeline.lines import classified, dead_letters
 from barnabas.pipeline.one_pass import OnePass, outcome
-from barnabas.pipeline.schemas import ALL
-from barnabas.pipeline.snapshot import Snapshot
-from barnabas.pipeline.step import take
-from barnabas.pipeline.tables import Tables
+from barnabas.pipeline.places import dead_letters
 from pyspark_barnabas.token import NotExactlyOnce
 from tests.pipeline.table_batches import (
+    ALL,
     HITS,
     QUERY,
     contents,
     in_tasks,
     letters_in,
     send_nothing,
+    snapshot_of,
+    tables_in,
+    taken,
     write,
 )
 from tests.pipeline.topics import create
@@ -53,13 +56,13 @@ def die(
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three batches, in one go."""
     directory = tmp_path_factory.mktemp("whole") / "tables"
-    write(Tables(directory), range(BATCHES))
+    write(tables_in(directory), range(BATCHES))
     return directory
 
 
 def test_sp_3_what_is_there_counts_once(whole: Path) -> None:
     """SP-3: what was sent twice is known by the state of the batch before."""
-    snapshot = Snapshot(whole)
+    snapshot = snapshot_of(whole)
     assert snapshot.control is not None and snapshot.control.batch == BATCHES - 1
     assert snapshot.frame("events").height == HITS * BATCHES
     assert snapshot.frame("dead_letters").height == 2 * BATCHES
@@ -72,15 +75,19 @@ def test_sp_3_a_batch_that_is_cut_off_between_any_two_commits(tmp_path: Path, wh
     """SP-3: nothing of it is seen, and the next attempt ends as if there had been none."""
     expected = contents(whole)
     begun = tmp_path / "begun"
-    write(Tables(begun), range(BATCHES - 1))
+    write(tables_in(begun), range(BATCHES - 1))
     before = contents(begun)
     names = list(ALL)
     for committed in range(len(names) + 1):
         directory = tmp_path / f"cut-{committed}"
         shutil.copytree(begun, directory)
-        tables = Tables(directory)
-        one_pass = OnePass(tables.growing_paths(), tables.positions(tables.control()))
-        found = outcome(in_tasks(mixed(BATCHES - 1), one_pass))
+        tables = tables_in(directory)
+        positions = tables.positions(tables.control())
+        work = Behaviour().work(tables, tables.control())
+        one_pass = OnePass(
+            work, BEHAVIOUR.growing, BEHAVIOUR.merged, tables.growing_paths(), positions
+        )
+        found = outcome(BEHAVIOUR, in_tasks(mixed(BATCHES - 1), one_pass))
         for name in names[:committed]:
             tables.commit_to(name, BATCHES - 1, QUERY, found)
         assert contents(directory) == before, f"cut off behind {committed} commits"
@@ -93,8 +100,8 @@ def test_sp_3_a_batch_that_is_cut_off_between_any_two_commits(tmp_path: Path, wh
 def test_sp_3_small_files_are_merged_and_nothing_changes(tmp_path: Path, whole: Path) -> None:
     directory = tmp_path / "tables"
     shutil.copytree(whole, directory)
-    tables = Tables(directory)
-    pinned = Snapshot(directory)
+    tables = tables_in(directory)
+    pinned = snapshot_of(directory)
     parts = deltalake.DeltaTable(str(directory / "pages")).to_pyarrow_table().num_rows
     tables.tidy()
     for name in ALL:
@@ -104,7 +111,7 @@ def test_sp_3_small_files_are_merged_and_nothing_changes(tmp_path: Path, whole: 
     assert contents(directory) == contents(whole)
     write(tables, [BATCHES])  # its control row names the merged versions
     assert pinned.frame("events").height == HITS * BATCHES
-    assert Snapshot(directory).frame("events").height == HITS * (BATCHES + 1)
+    assert snapshot_of(directory).frame("events").height == HITS * (BATCHES + 1)
 
 
 def test_others_read_the_tables(whole: Path) -> None:
@@ -118,32 +125,35 @@ def test_others_read_the_tables(whole: Path) -> None:
 def test_two_drivers_of_one_query(tmp_path: Path, whole: Path) -> None:
     """A copied checkpoint: both may end a batch, and neither doubles it."""
     directory = tmp_path / "tables"
-    write(Tables(directory), range(BATCHES - 1))
-    slow, fast = Tables(directory), Tables(directory)
+    write(tables_in(directory), range(BATCHES - 1))
+    slow, fast = tables_in(directory), tables_in(directory)
 
     def overtaken(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
         found = list(in_tasks(mixed(BATCHES - 1), one_pass))
         write(fast, [BATCHES - 1])
         return iter(found)
 
-    take(slow, BATCHES - 1, QUERY, overtaken, send_nothing)
+    taken(slow, BATCHES - 1, QUERY, overtaken, send_nothing)
     assert contents(directory) == contents(whole)
 
 
 def test_one_line_of_another_year_costs_one_file_a_table(tmp_path: Path) -> None:
     """Not the days between."""
-    tables = Tables(tmp_path)
+    tables = tables_in(tmp_path)
     for batch, day in enumerate(("17/May/2015", "01/Jan/1970", "31/Dec/2099")):
         rows = table([record(line(day=day), batch, position=batch)])
-        take(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), send_nothing)  # type: ignore[misc]
+        taken(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), send_nothing)  # type: ignore[misc]
     for name in ALL:
         files = deltalake.DeltaTable(str(tmp_path / name)).file_uris()
         assert len(files) == (0 if name in ("dead_letters", "referrers") else 3)
-    assert Snapshot(tmp_path).frame("sessions")["open"].sum() == 1
+    snapshot = snapshot_of(tmp_path)
+    assert snapshot.control is not None and snapshot.control.newest_s is not None
+    sessions = described(snapshot.frame("sessions"), snapshot.control.newest_s)
+    assert sessions["open"].sum() == 1
 
 
 def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    tables = Tables(tmp_path / "tables")
+    tables = tables_in(tmp_path / "tables")
     tables.check_query(None)
     with pytest.raises(ConfigError, match="remove the output directory"):
         write(tables, [1])
@@ -154,11 +164,11 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             tables.check_query(other)
     for batch in (0, 1):  # it began when the tables were empty
         with pytest.raises(NotExactlyOnce, match="belong to query a-query; this is query another"):
-            take(tables, batch, "another", lambda each: in_tasks(mixed(1), each), send_nothing)
+            taken(tables, batch, "another", lambda each: in_tasks(mixed(1), each), send_nothing)
     old = tmp_path / "old"
     (old / "versions" / "000000").mkdir(parents=True)
     with pytest.raises(ConfigError, match="of an earlier version"):
-        Tables(old)
+        tables_in(old)
 
 
 # ---- dead letters ----
@@ -180,7 +190,7 @@ def test_dl_1_dead_letters_are_sent_once_wherever_a_batch_is_cut_off(
     broker: Broker, tmp_path: Path
 ) -> None:
     """DL-1, SP-3: before the transaction, in it, and when it is committed and not noted."""
-    tables = Tables(tmp_path)
+    tables = tables_in(tmp_path)
     topic = DeadLetterTopic(broker.bootstrap_servers, "dead", QUERY)
     other = DeadLetterTopic(broker.bootstrap_servers, "dead", "another-query")
 
@@ -193,8 +203,8 @@ def test_dl_1_dead_letters_are_sent_once_wherever_a_batch_is_cut_off(
         other.send(letters_of(rows), batch, may_be_there=False, since={})
         for send in sends:
             with pytest.raises(Killed):
-                take(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), send)  # type: ignore[misc, arg-type]
-        take(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), topic.send)  # type: ignore[misc]
+                taken(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), send)  # type: ignore[misc, arg-type]
+        taken(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), topic.send)  # type: ignore[misc]
     found = [
         each
         for each in letters_in(broker.bootstrap_servers, "dead", 2)
@@ -223,20 +233,20 @@ def letters_of(rows: pa.Table) -> pa.Table:
 
 
 def test_sp_3_two_queries_that_begin_with_the_same_tables_are_told_apart(tmp_path: Path) -> None:
-    tables = Tables(tmp_path)
+    tables = tables_in(tmp_path)
 
     def overtaken(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
-        write(Tables(tmp_path), [0])
+        write(tables_in(tmp_path), [0])
         return in_tasks(mixed(0), one_pass)
 
     with pytest.raises(NotExactlyOnce, match="another query writes"):
-        take(tables, 0, "another", overtaken, send_nothing)
-    assert Snapshot(tmp_path).frame("events").height == HITS
+        taken(tables, 0, "another", overtaken, send_nothing)
+    assert snapshot_of(tmp_path).frame("events").height == HITS
 
 
 def test_sp_3_a_pipeline_that_has_not_run_for_long_keeps_its_tables(tmp_path: Path) -> None:
     """A vacuum of its tables takes away what a compaction has replaced, and no more."""
-    tables = Tables(tmp_path)
+    tables = tables_in(tmp_path)
     write(tables, range(32))  # merges small files behind the last
     before = contents(tmp_path)
     gone: list[str] = []
@@ -246,19 +256,19 @@ def test_sp_3_a_pipeline_that_has_not_run_for_long_keeps_its_tables(tmp_path: Pa
     assert len(gone) >= 32
     assert contents(tmp_path) == before
     write(tables, [32])
-    assert Snapshot(tmp_path).frame("events").height == HITS * 33
+    assert snapshot_of(tmp_path).frame("events").height == HITS * 33
 
 
 def test_sp_3_readers_beside_writers_compactions_and_vacuums(tmp_path: Path) -> None:
     """Each reader sees one batch's state in all tables, also when others have replaced it since."""
-    tables, last = Tables(tmp_path), 40
+    tables, last = tables_in(tmp_path), 40
     write(tables, [0])
     is_over = threading.Event()
 
     def read() -> int:
         states = 0
         while not is_over.is_set():
-            snapshot = Snapshot(tmp_path)
+            snapshot = snapshot_of(tmp_path)
             assert snapshot.control is not None
             tables.tidy()
             hits = HITS * (snapshot.control.batch + 1)
@@ -275,5 +285,5 @@ def test_sp_3_readers_beside_writers_compactions_and_vacuums(tmp_path: Path) -> 
         finally:
             is_over.set()
         states = [each.result() for each in reading]
-    assert min(states) > 0 and Snapshot(tmp_path).frame("events").height == HITS * last
+    assert min(states) > 0 and snapshot_of(tmp_path).frame("events").height == HITS * last
     print(f"{last} batches beside two readers that compacted: {states} states read")

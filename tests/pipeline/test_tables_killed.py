@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.embedded import Broker
-from barnabas.pipeline.tables import Tables
-from tests.pipeline.table_batches import contents, letters_in, write
+from tests.pipeline.table_batches import contents, letters_in, tables_in, write
 from tests.pipeline.tables_job import PARTITIONS, STEPS, TOPIC
 from tests.pipeline.topics import create
 
@@ -51,7 +50,7 @@ def job(servers: str, directory: Path, batches: int, step: str = "") -> subproce
 def check(servers: str, directory: Path, batches: int) -> None:
     """As one process would have left it that was never killed."""
     untouched = directory.with_name("untouched")
-    write(Tables(untouched), range(batches), PARTITIONS)
+    write(tables_in(untouched), range(batches), PARTITIONS)
     assert contents(directory / "tables") == contents(untouched)
     sent = Counter(
         value

@@ -1,8 +1,8 @@
-"""The user-behaviour pipeline: an access log through a topic into tables and a page.
+"""Pipelines on Spark: lines through a topic into tables and a page.
 
-    generator, collector ─▶ topic ─▶ job ─▶ tables ─▶ snapshot, figures ─▶ report
-                                     └▶ behaviour, sessions, traffic: pure DataFrame functions
+    input, collector ─▶ topic ─▶ job ─▶ tables ─▶ snapshot, figures ─▶ report
 
-`run.py` puts it together; `job.py` is the Spark side and needs nothing of the rest but the broker's
-address.
+`behaviour/` is what is special to access logs, `application.py` what such a package provides;
+`run.py` puts it together, and `job.py` is the Spark side, which needs nothing of the rest but the
+brokers' address.
 """

@@ -1,4 +1,4 @@
-"""`python -m barnabas.pipeline`: the user-behaviour pipeline from the command line.
+"""`python -m barnabas.pipeline`: the pipelines from the command line.
 
 Exit codes: 0 done, 1 failed (one line on standard error says why), 2 the command line is wrong,
 130 and 143 stopped by Ctrl-C and SIGTERM.
@@ -87,6 +87,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
+    from barnabas.pipeline.behaviour.application import user_behaviour
     from barnabas.pipeline.run import Options, Run
     from barnabas.pipeline.workspace import Workspace
 
@@ -106,7 +107,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         form = "%(asctime)s %(levelname)s %(name)s %(message)s"
         logging.basicConfig(filename=workspace.run_log, level=logging.INFO, format=form)
         try:
-            return 0 if Run(options, workspace, stop).run() else 1
+            return 0 if Run(user_behaviour(), options, workspace, stop).run() else 1
         except (PySparkException, Py4JError, BarnabasError, OSError) as error:
             # A full disk shows in many ways; what helps is the same.
             if workspace.is_full():
@@ -121,13 +122,12 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
 
 
 def _report(given: argparse.Namespace, stop: Stop) -> int:
-    from barnabas.pipeline.figures import read_figures
-    from barnabas.pipeline.report import write_report
+    from barnabas.pipeline.behaviour.application import user_behaviour
 
     if not (given.out / "tables" / "current").exists():
         raise ConfigError(f"no tables in {given.out}: run `python -m barnabas.pipeline run` first")
     path = given.out / "report.html"
-    write_report(path, read_figures(given.out / "tables"))
+    user_behaviour().write_report(given.out / "tables", path)
     sys.stdout.write(f"{path}\n")
     return 0
 

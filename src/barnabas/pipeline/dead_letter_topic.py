@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.client.batch import ProducerRecord
 from barnabas.client.sync import SyncConsumer, SyncProducer
-from barnabas.pipeline.headers import (
+from barnabas.collector.dead_letter_headers import (
     BATCH,
     QUERY,
     REASON,

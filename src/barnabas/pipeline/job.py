@@ -1,4 +1,4 @@
-"""The user-behaviour job: a stream of collected lines into tables and dead letters.
+"""A pipeline's job: a stream of collected lines into tables and dead letters.
 
 One streaming query; whether it runs once over what is there or for ever is a trigger, the rest is
 the same code. Each micro-batch is one step of `state, batch -> state` (step.py), so a run over
@@ -8,6 +8,7 @@ history, a service and a restart after `kill -9` end with the same tables.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,14 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
-from barnabas.pipeline.one_pass import RESULT, unpacked
-from barnabas.pipeline.step import take
+from barnabas.pipeline.one_pass import RESULT, OnePass, unpacked
+from barnabas.pipeline.step import Definition, Query
 from barnabas.pipeline.tables import Tables
 
 
 class Job(NamedTuple):
-    """Where the job reads and where it writes."""
+    """What the job does, where it reads and where it writes."""
 
+    definition: Definition
     bootstrap_servers: str
     topic: str
     dead_letter_topic: str
@@ -36,21 +38,21 @@ class Job(NamedTuple):
         Raises `ConfigError` where tables and checkpoint do not belong together, and what a producer
         does where the brokers cannot begin transactions.
         """
-        tables = Tables(self.tables)
-        tables.check_query(self._known_query())
+        self._tables().check_query(self._known_query())
         DeadLetterTopic.prepare(self.bootstrap_servers)
         records = (
             spark.readStream.format("barnabas")
             .option("kafka.bootstrap.servers", self.bootstrap_servers)
             .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
+            .option("kafka.isolation.level", "read_committed")
             .option("includeHeaders", "true")
             .option("recordBatches", "true")
             .option("maxOffsetsPerTrigger", self.max_records_per_batch)
             .load()
         )
         writer = (
-            records.writeStream.queryName(f"behaviour-{self.topic}")
+            records.writeStream.queryName(f"{self.definition.name}-{self.topic}")
             .option("checkpointLocation", str(self.checkpoint))
             .foreachBatch(self._process)
         )
@@ -58,11 +60,14 @@ class Job(NamedTuple):
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{every_seconds} seconds").start()
 
+    def _tables(self) -> Tables:
+        return Tables(self.tables, self.definition.layout)
+
     def _known_query(self) -> str | None:
         """The id of the query that has committed batches, by this checkpoint; None before."""
         metadata = self.checkpoint / "metadata"
         has_committed = any((self.checkpoint / "commits").glob("[0-9]*"))
-        if not metadata.exists() or not (has_committed or Tables(self.tables).control()):
+        if not metadata.exists() or not (has_committed or self._tables().control()):
             return None
         return str(json.loads(metadata.read_text("utf-8"))["id"])
 
@@ -70,10 +75,8 @@ class Job(NamedTuple):
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert query is not None
         letters = DeadLetterTopic(self.bootstrap_servers, self.dead_letter_topic, query)
-        take(
-            Tables(self.tables),
-            number,
-            query,
-            lambda one_pass: unpacked(batch.mapInArrow(one_pass.run, RESULT).collect()),
-            letters.send,
-        )
+
+        def tasks(one_pass: OnePass) -> Iterator[tuple[str, bytes]]:
+            return unpacked(batch.mapInArrow(one_pass.run, RESULT).collect())
+
+        Query(query, self.definition, self._tables(), letters.send).take(number, tasks)

@@ -1,7 +1,7 @@
 """What a Spark task does with its records: the one pass over a batch.
 
-    records ─▶ classified ─┬▶ files of events and dead letters, which the driver commits
-                           └▶ parts of all other tables, which the driver merges first
+    records ─▶ work ─┬▶ files of the growing tables, which the driver commits
+                     └▶ parts of all other tables, which the driver merges first
 
 A task has whole topic partitions, or none of one: what was sent twice shows within a partition.
 """
@@ -9,17 +9,16 @@ A task has whole topic partitions, or none of one: what was sent twice shows wit
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from barnabas.pipeline import counts, lines, sessions
-from barnabas.pipeline.arrow import from_bytes, to_bytes, to_frame, to_table
-from barnabas.pipeline.lines import Positions
-from barnabas.pipeline.referrers import hosts_of
-from barnabas.pipeline.schemas import DEAD_LETTERS, EVENTS, FILES, GROWING, MERGED
+from barnabas.pipeline.arrow import from_bytes, to_bytes, to_table
+from barnabas.pipeline.layout import Layout
+from barnabas.pipeline.places import Positions
+from barnabas.pipeline.schemas import DEAD_LETTERS
 from pyspark_barnabas.delta.files import DataFile, FileWriter
 from pyspark_barnabas.delta.options import delta_options
 from pyspark_barnabas.delta.storage import filesystem
@@ -27,30 +26,46 @@ from pyspark_barnabas.delta.storage import filesystem
 RESULT: Final = "kind string, payload binary"
 _RESULT: Final = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
 _WRITTEN: Final = "written:"
+_LEFT: Final = "left"
 _LETTERS: Final = "letters"
-_DAY_US: Final = 86_400_000_000
+
+
+class Part(NamedTuple):
+    """What the records of one task come to."""
+
+    rows: dict[str, pa.Table]  # of the growing tables
+    parts: dict[str, pl.DataFrame]  # of the merged tables
+    left: pa.Table | None = None  # what only the driver can finish
 
 
 class Outcome(NamedTuple):
     """What the tasks of a batch came to."""
 
-    files: dict[str, list[DataFile]]  # of the tables `GROWING`
-    parts: dict[str, pl.DataFrame]  # of the tables `MERGED`, merged
+    files: dict[str, list[DataFile]]  # of the growing tables
+    parts: dict[str, pl.DataFrame]  # of the merged tables, merged
     letters: pa.Table  # the rows of the dead letters, for their topic
+    left: pa.Table | None = None  # in no order
 
-    @property
-    def newest_s(self) -> int | None:
-        """Seconds since the epoch of the newest hit; None without one."""
-        newest = self.parts["sessions"]["end"].dt.epoch("s").max()
-        return newest if isinstance(newest, int) else None
+
+class Work(Protocol):
+    """What a pipeline makes of a batch, by the state before it."""
+
+    def part(self, records: pa.Table, seen: Positions) -> Part:
+        """Runs in the tasks, where it comes pickled. `seen`: before the batch."""
+        ...
+
+    def finished(self, found: Outcome, paths: Mapping[str, str]) -> Outcome:
+        """Runs in the driver, which has `Outcome.left`. The same for the same records, however
+        they are spread over tasks. `paths`: of the growing tables."""
+        ...
 
 
 class OnePass(NamedTuple):
-    """Its `run` is for `DataFrame.mapInArrow`; travels pickled to the tasks.
+    """Its `run` is for `DataFrame.mapInArrow`; travels pickled to the tasks."""
 
-    `paths`: of the tables `GROWING`. `seen`: before the batch.
-    """
-
+    work: Work
+    growing: Mapping[str, pa.Schema]
+    merged: Mapping[str, pa.Schema]
     paths: dict[str, str]
     seen: Positions
 
@@ -66,50 +81,40 @@ class OnePass(NamedTuple):
 
     def results(self, records: pa.Table) -> Iterator[tuple[str, bytes]]:
         """Of a task with these records: what `outcome` takes."""
-        classified = lines.classified(records, self.seen)
-        hits = lines.events(classified)
-        letters = lines.dead_letters(classified, records)
-        stamped = hits.with_columns(
-            pl.from_epoch("time_us", time_unit="us").dt.replace_time_zone("UTC").alias("time")
-        )
-        written = {"events": to_table(stamped, EVENTS), "dead_letters": letters}
-        for name, rows in written.items():
-            files = write(self.paths[name], rows, GROWING[name])
+        part = self.work.part(records, self.seen)
+        for name, rows in part.rows.items():
+            files = write(self.paths[name], rows, self.growing[name])
             yield _WRITTEN + name, json.dumps([file._asdict() for file in files]).encode()
-        yield _LETTERS, to_bytes(letters)
-        for name, part in _parts(hits).items():
-            yield name, to_bytes(to_table(part, MERGED[name]))
-        yield "files", to_bytes(to_table(lines.file_counts(classified), FILES))
+        yield _LETTERS, to_bytes(part.rows["dead_letters"])
+        for name, frame in part.parts.items():
+            yield name, to_bytes(to_table(frame, self.merged[name]))
+        if part.left is not None:
+            yield _LEFT, to_bytes(part.left)
 
 
-def outcome(results: Iterable[tuple[str, bytes]]) -> Outcome:
+def outcome(layout: Layout, results: Iterable[tuple[str, bytes]]) -> Outcome:
     """The results of all tasks as one."""
-    files: dict[str, list[DataFile]] = {name: [] for name in GROWING}
+    files: dict[str, list[DataFile]] = {name: [] for name in layout.growing}
     letters = [DEAD_LETTERS.empty_table()]
-    parts: dict[str, list[pa.Table]] = {name: [MERGED[name].empty_table()] for name in MERGED}
+    left: list[pa.Table] = []
+    parts = {name: [schema.empty_table()] for name, schema in layout.merged.items()}
     for kind, payload in results:
         if kind.startswith(_WRITTEN):
             name = kind.removeprefix(_WRITTEN)
             files[name] += [DataFile(**each) for each in json.loads(payload)]
         elif kind == _LETTERS:
             letters.append(from_bytes(payload))
+        elif kind == _LEFT:
+            left.append(from_bytes(payload))
         else:
             parts[kind].append(from_bytes(payload))
-    merged_parts = {name: merged(name, pa.concat_tables(some)) for name, some in parts.items()}
+    merged_parts = {
+        name: layout.merge(name, pa.concat_tables(some)) for name, some in parts.items()
+    }
     ordered = pa.concat_tables(letters).sort_by(
         [("partition", "ascending"), ("offset", "ascending")]
     )
-    return Outcome(files, merged_parts, ordered)
-
-
-def merged(name: str, parts: pa.Table) -> pl.DataFrame:
-    """The rows of a table `MERGED` that its parts come to."""
-    frame = to_frame(parts)
-    if name == "sessions":
-        return sessions.joined(frame)
-    if name == "files":
-        return counts.summed_files(frame)
-    return counts.summed(frame, MERGED[name].names)
+    return Outcome(files, merged_parts, ordered, pa.concat_tables(left) if left else None)
 
 
 def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
@@ -122,12 +127,6 @@ def write(path: str, rows: pa.Table, schema: pa.Schema) -> list[DataFile]:
     except BaseException:
         writer.discard()
         raise
-
-
-def _parts(hits: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    day = (pl.col("time_us") // _DAY_US).cast(pl.Int32).cast(pl.Date).alias("day")
-    hits = hits.with_columns(day, hosts_of(hits["referrer"]).alias("host"))
-    return {"sessions": sessions.joined(sessions.single_hits(hits)), **counts.counted(hits)}
 
 
 def unpacked(rows: Iterable[Any]) -> Iterator[tuple[str, bytes]]:

@@ -21,37 +21,30 @@ from pyspark.sql.streaming.query import StreamingQuery
 import barnabas
 from barnabas.client.admin import NewTopic
 from barnabas.client.sync import SyncAdmin
-from barnabas.collector.log_file import open_log
-from barnabas.collector.registry import Registry
 from barnabas.errors import TopicAlreadyExists
-from barnabas.pipeline.collector import Collected, Collector
-from barnabas.pipeline.figures import Accounts, read_accounts, read_figures
-from barnabas.pipeline.follower import Follower
-from barnabas.pipeline.generator import write_log
+from barnabas.pipeline.accounts import Accounts, read_accounts
+from barnabas.pipeline.application import Application, Collecting, Source
 from barnabas.pipeline.java import provide_java
 from barnabas.pipeline.job import Job
-from barnabas.pipeline.report import write_report
 from barnabas.pipeline.session import LOCAL, SHORT_LIVED, start_session
+from barnabas.pipeline.snapshot import Snapshot
 from barnabas.pipeline.stop import Stop
-from barnabas.pipeline.summary import Steps, account, behaviour
+from barnabas.pipeline.summary import Steps, account
 from barnabas.pipeline.workspace import Workspace
 
-TOPIC = "web-access"
-DEAD_LETTER_TOPIC = "web-access-dead-letters"
-
-_PARTITIONS = 3
 _TRIGGER_S = 5.0
 _POLL_S = 1.0
 _LOOK_S = 1
 _REPORT_EVERY_S = 10.0
 # A dead leader is missed only when its session ends, after 18 s unless somebody has set less.
 _CLUSTER_PATIENCE_S = 60.0
+_PATIENCE_S = 15.0
 
 
 class Options(NamedTuple):
     """What the command line says."""
 
-    input: Path | None  # None: the generated log
+    input: Path | None  # None: a generated one
     lines: int
     seed: int
     master: str
@@ -64,7 +57,10 @@ class Options(NamedTuple):
 class Run:
     """A run in a workspace that is ours."""
 
-    def __init__(self, options: Options, workspace: Workspace, stop: Stop) -> None:
+    def __init__(
+        self, application: Application, options: Options, workspace: Workspace, stop: Stop
+    ) -> None:
+        self._application = application
         self._options = options
         self._workspace = workspace
         self._stop = stop
@@ -77,13 +73,18 @@ class Run:
         """
         provide_java(os.environ)  # else it would be missed only after all the rest
         path = self._input()
-        before = read_accounts(self._workspace.tables)
+        before, _ = self._accounts()
         with self._brokers() as servers:
-            _create_topics(servers)
-            with self._collector(servers) as collector:
-                self._collect(collector, path)
-                self._process(servers, collector, path)
-        return self._conclude(before)
+            self._create_topics(servers)
+            is_own = self._options.bootstrap_servers is None
+            patience_s = _PATIENCE_S if is_own else _CLUSTER_PATIENCE_S
+            source = Source(servers, self._application.topic, path, self._workspace, patience_s)
+            with self._application.collecting(source) as collecting:
+                with self._steps.timed("collected") as told:
+                    told.append(collecting.collect())
+                self._process(servers, collecting, path)
+                sent_lines = collecting.sent_lines()
+        return self._conclude(before, sent_lines)
 
     @contextmanager
     def _brokers(self) -> Iterator[str]:
@@ -102,12 +103,6 @@ class Run:
         self._steps.tell("cluster", f"{cluster.cluster_id}: {names}")
         yield servers
 
-    def _collector(self, servers: str) -> Collector:
-        registry = Registry(self._workspace.registry)
-        if self._options.bootstrap_servers is None:
-            return Collector(servers, TOPIC, registry)
-        return Collector(servers, TOPIC, registry, patience_s=_CLUSTER_PATIENCE_S)
-
     def _listeners(self) -> dict[str, str]:
         # Executors on other machines have to reach the broker as well.
         host = "127.0.0.1" if self._options.master.startswith("local") else "0.0.0.0"
@@ -117,35 +112,30 @@ class Run:
         given = self._options.input
         if given is not None:
             # Fails now, before a broker and a Spark have been started for nothing.
-            with open_log(given):
-                self._steps.tell("input", str(given))
+            self._application.check_input(given)
+            self._steps.tell("input", str(given))
             return given
         lines, seed = self._options.lines, self._options.seed
-        path = self._workspace.generated(lines, seed)
+        path = self._workspace.generated(self._application.generated, lines, seed)
         with self._steps.timed("input") as told:
             if not path.exists():
-                write_log(path, lines, seed)
+                self._application.generate(path, lines, seed)
             told.append(f"{path}, generated: {lines:,} lines, seed {seed}")
         return path
 
-    def _collect(self, collector: Collector, path: Path) -> None:
-        with self._steps.timed("collected") as told:
-            sent = collector.collect(path)
-            told.append(_told(sent, path))
-
-    def _process(self, servers: str, collector: Collector, path: Path) -> None:
+    def _process(self, servers: str, collecting: Collecting, path: Path) -> None:
         with self._stop.patiently(), self._steps.timed("spark") as told:
             spark = self._session()
             told.append(f"{spark.version} on {spark.sparkContext.master}")
         try:
             with self._stop.patiently():
-                self._run_job(spark, servers, collector, path)
+                self._run_job(spark, servers, collecting, path)
         finally:
             spark.stop()
 
     def _session(self) -> SparkSession:
         spark = start_session(
-            "barnabas user behaviour",
+            self._application.title,
             master=self._options.master,
             settings={} if self._options.is_service else SHORT_LIVED,
             log=self._workspace.spark_log,
@@ -154,19 +144,22 @@ class Run:
         self._stop.listen()  # PySpark has put a handler of its own in place
         return spark
 
-    def _run_job(self, spark: SparkSession, servers: str, collector: Collector, path: Path) -> None:
+    def _run_job(
+        self, spark: SparkSession, servers: str, collecting: Collecting, path: Path
+    ) -> None:
         if self._options.bootstrap_servers is None:
             servers = f"{_reachable_host(spark)}:{servers.rpartition(':')[2]}"
         job = Job(
+            self._application.definition,
             bootstrap_servers=servers,
-            topic=TOPIC,
-            dead_letter_topic=DEAD_LETTER_TOPIC,
+            topic=self._application.topic,
+            dead_letter_topic=self._application.dead_letter_topic,
             tables=self._workspace.tables.resolve(),
             checkpoint=self._workspace.checkpoint.resolve(),
             max_records_per_batch=self._options.max_records_per_batch,
         )
         if self._options.is_service:
-            self._serve(job.start(spark, every_seconds=_TRIGGER_S), collector, path)
+            self._serve(job.start(spark, every_seconds=_TRIGGER_S), collecting, path)
         else:
             with self._steps.timed("processed") as told:
                 told.append(self._drain(job.start(spark)))
@@ -179,49 +172,60 @@ class Run:
         batches = len([progress for progress in query.recentProgress if progress["numInputRows"]])
         return f"{batches} {'batch' if batches == 1 else 'batches'}"
 
-    def _serve(self, query: StreamingQuery, collector: Collector, path: Path) -> None:
+    def _serve(self, query: StreamingQuery, collecting: Collecting, path: Path) -> None:
         self._steps.tell("service", f"follows {path}; Ctrl-C ends it")
         report_at_s = 0.0
         reported = Accounts()
-        with Follower(collector, path) as follower:
-            while not self._stop.wait(_POLL_S):
-                follower.poll()
-                if not query.isActive:
-                    query.awaitTermination()  # raises what it died of
-                    return
-                accounts = read_accounts(self._workspace.tables)
-                if accounts != reported and time.monotonic() >= report_at_s:
-                    began_s = time.monotonic()
-                    self._report()
-                    reported = accounts
-                    # Never more than a fifth of the time goes into pictures.
-                    took_s = time.monotonic() - began_s
-                    report_at_s = time.monotonic() + max(_REPORT_EVERY_S, 4 * took_s)
-                    self._steps.tell("report", f"{account(accounts)}  ({took_s:.1f} s)")
+        while not self._stop.wait(_POLL_S):
+            collecting.poll()
+            if not query.isActive:
+                query.awaitTermination()  # raises what it died of
+                return
+            accounts, _ = self._accounts()
+            if accounts != reported and time.monotonic() >= report_at_s:
+                began_s = time.monotonic()
+                self._report()
+                reported = accounts
+                # Never more than a fifth of the time goes into pictures.
+                took_s = time.monotonic() - began_s
+                report_at_s = time.monotonic() + max(_REPORT_EVERY_S, 4 * took_s)
+                self._steps.tell("report", f"{account(accounts)}  ({took_s:.1f} s)")
         _end(query)
 
-    def _report(self) -> None:
-        write_report(self._workspace.report, read_figures(self._workspace.tables))
+    def _accounts(self) -> tuple[Accounts, list[tuple[str, Accounts]]]:
+        return read_accounts(Snapshot(self._workspace.tables, self._application.definition.layout))
 
-    def _conclude(self, before: Accounts) -> bool:
-        figures = read_figures(self._workspace.tables)
-        write_report(self._workspace.report, figures)
-        total = figures.accounts
+    def _report(self) -> None:
+        self._application.write_report(self._workspace.tables, self._workspace.report)
+
+    def _conclude(self, before: Accounts, sent_lines: int | None) -> bool:
+        self._report()
+        total, files = self._accounts()
         self._steps.tell("", "")
         if before.read:
             self._steps.tell("this run", account(total.minus(before)))
         self._steps.tell("in all" if before.read else "lines", account(total))
-        for label, text in behaviour(figures):
+        for label, text in self._application.summary(self._workspace.tables):
             self._steps.tell(label, text)
         self._steps.tell("tables", str(self._workspace.tables))
         self._steps.tell("report", str(self._workspace.report))
-        if self._options.is_service:
+        if self._options.is_service or sent_lines is None:
             return total.balance
-        sent = Registry(self._workspace.registry).lines_sent()
-        counted = sum(of.valid + of.dead_letters for _, of in figures.files)
-        if sent > counted:
-            self._steps.tell("missing", f"{sent - counted:,} lines were sent and are not here")
-        return total.balance and sent <= counted
+        counted = sum(of.valid + of.dead_letters for _, of in files)
+        if sent_lines > counted:
+            self._steps.tell(
+                "missing", f"{sent_lines - counted:,} lines were sent and are not here"
+            )
+        return total.balance and sent_lines <= counted
+
+    def _create_topics(self, bootstrap_servers: str) -> None:
+        own = self._application
+        with SyncAdmin(bootstrap_servers) as admin:
+            for topic in (NewTopic(own.topic, own.partitions), NewTopic(own.dead_letter_topic, 1)):
+                try:
+                    admin.create_topics([topic])
+                except TopicAlreadyExists:
+                    continue  # by an earlier run in this workspace
 
 
 def _end(query: StreamingQuery) -> None:
@@ -231,27 +235,8 @@ def _end(query: StreamingQuery) -> None:
     query.stop()
 
 
-def _told(sent: Collected, path: Path) -> str:
-    left = sent.unfinished_bytes
-    waiting = f"; {left:,} bytes of an unfinished line wait for the next run" if left else ""
-    if not sent.lines:
-        is_empty = path.exists() and not path.stat().st_size
-        return f"nothing: {path} is empty" if is_empty else f"nothing new in {path}{waiting}"
-    cut = f", {sent.cut_lines:,} of them cut, being too long" if sent.cut_lines else ""
-    return f"{sent.lines:,} lines, {sent.size_bytes / 1e6:.1f} MB{cut}{waiting}"
-
-
 def _reachable_host(spark: SparkSession) -> str:
     """Where Spark's executors find the broker of our own: beside the driver."""
     if (spark.sparkContext.master or LOCAL).startswith("local"):
         return "127.0.0.1"
     return str(spark.conf.get("spark.driver.host"))
-
-
-def _create_topics(bootstrap_servers: str) -> None:
-    with SyncAdmin(bootstrap_servers) as admin:
-        for topic in (NewTopic(TOPIC, _PARTITIONS), NewTopic(DEAD_LETTER_TOPIC, 1)):
-            try:
-                admin.create_topics([topic])
-            except TopicAlreadyExists:
-                continue  # by an earlier run in this workspace

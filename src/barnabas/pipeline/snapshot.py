@@ -9,44 +9,44 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
 
-from barnabas.pipeline.one_pass import merged
-from barnabas.pipeline.schemas import ALL, GROWING
-from barnabas.pipeline.sessions import described
+from barnabas.pipeline.layout import Layout
 from barnabas.pipeline.tables import Tables
 
 
 class Snapshot:
     """What the newest batch has left in the tables of a directory."""
 
-    def __init__(self, directory: Path) -> None:
-        self._tables = Tables(directory)
+    def __init__(self, directory: Path, layout: Layout) -> None:
+        self._layout = layout
+        self._tables = Tables(directory, layout)
         self.control = self._tables.control()
 
     def frame(self, name: str) -> pl.DataFrame:
         """A table, its parts merged."""
         if self.control is None:
-            parts = ALL[name].empty_table()
+            parts = self._layout.all[name].empty_table()
         else:
             parts = self._tables.parts(name, self.control.versions[name])
-        if name in GROWING:
+        if name in self._layout.growing:
             frame = pl.from_arrow(parts)
             assert isinstance(frame, pl.DataFrame)
             return frame
-        rows = merged(name, parts)
-        if name != "sessions":
-            return rows
-        newest_s = self.control.newest_s if self.control else None
-        return described(rows, newest_s or 0)
+        return self._layout.merge(name, parts)
 
     def rows(self, name: str, columns: list[str]) -> pa.Table:
         """These columns of a table whose parts are merged."""
-        return self.frame(name).select(columns).to_arrow(compat_level=pl.CompatLevel.oldest())
+        return to_arrow(self.frame(name).select(columns))
 
     def appended(self, name: str) -> ds.Dataset | None:
         """A table of which a row is written once, not read yet; None before the first batch."""
         if self.control is None:
             return None
         return self._tables.stored(name, self.control.versions[name])
+
+
+def to_arrow(frame: pl.DataFrame) -> pa.Table:
+    """With strings that every Arrow function takes."""
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def top(table: pa.Table, key: str, count: str, number: int) -> list[tuple[str, int]]:

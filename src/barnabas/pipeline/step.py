@@ -9,12 +9,13 @@ state that the control table names, and what is there already is recognised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from barnabas.pipeline.one_pass import OnePass, outcome
-from barnabas.pipeline.tables import Tables
+from barnabas.pipeline.layout import Layout
+from barnabas.pipeline.one_pass import OnePass, Work, outcome
+from barnabas.pipeline.tables import Control, Tables
 
 Tasks = Callable[[OnePass], Iterable[tuple[str, bytes]]]
 """Runs the pass over the records of a batch, in as many tasks as it likes."""
@@ -28,21 +29,46 @@ class Send(Protocol):
     ) -> dict[int, int]: ...
 
 
-def take(tables: Tables, batch: int, query: str, tasks: Tasks, send: Send) -> None:
-    """Without effect for a batch that is there.
+class Definition(Protocol):
+    """What makes a pipeline this one and no other."""
 
-    Raises `ConfigError` and `NotExactlyOnce` where the tables cannot be those of this query.
-    """
-    before = tables.control()
-    if not tables.is_next(batch, query, before):
-        return
-    found = outcome(tasks(OnePass(tables.growing_paths(), tables.positions(before))))
-    new = tables.commit(batch, query, found)
-    letters_end = before.dead_letters_end if before else {}
-    if found.letters.num_rows:
-        # Dead letters are sent when the table has them: if it had not, nobody has sent any.
-        is_replay = "dead_letters" not in new
-        letters_end = send(found.letters, batch, may_be_there=is_replay, since=letters_end)
-    times = (found.newest_s, before.newest_s if before else None)
-    newest_s = max((each for each in times if each is not None), default=None)
-    tables.conclude(batch, query, newest_s, letters_end)
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def work(self, tables: Tables, before: Control | None) -> Work:
+        """What is made of the batch that comes after this state."""
+        ...
+
+
+class Query(NamedTuple):
+    """A streaming query that fills tables; `id` is what its checkpoint keeps."""
+
+    id: str
+    definition: Definition
+    tables: Tables
+    send: Send
+
+    def take(self, batch: int, tasks: Tasks) -> None:
+        """Without effect for a batch that is there.
+
+        Raises `ConfigError` and `NotExactlyOnce` where the tables cannot be those of this query.
+        """
+        tables, layout = self.tables, self.definition.layout
+        before = tables.control()
+        if not tables.is_next(batch, self.id, before):
+            return
+        work, paths = self.definition.work(tables, before), tables.growing_paths()
+        one_pass = OnePass(work, layout.growing, layout.merged, paths, tables.positions(before))
+        found = work.finished(outcome(layout, tasks(one_pass)), paths)
+        new = tables.commit(batch, self.id, found)
+        letters_end = before.dead_letters_end if before else {}
+        if found.letters.num_rows:
+            # Dead letters are sent when the table has them: if it had not, nobody has sent any.
+            is_replay = "dead_letters" not in new
+            letters_end = self.send(found.letters, batch, may_be_there=is_replay, since=letters_end)
+        times = (layout.newest_s(found.parts), before.newest_s if before else None)
+        newest_s = max((each for each in times if each is not None), default=None)
+        tables.conclude(batch, self.id, newest_s, letters_end)

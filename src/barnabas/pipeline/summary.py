@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from barnabas.pipeline.figures import Accounts, Figures
+from barnabas.pipeline.accounts import Accounts
 
 _LABEL_WIDTH = 11
 
@@ -41,24 +41,3 @@ def account(accounts: Accounts) -> str:
         f"read {accounts.read:,} {sign} valid {accounts.valid:,}"
         f" + dead letters {accounts.dead_letters:,} + sent twice {accounts.sent_twice:,}"
     )
-
-
-def behaviour(figures: Figures) -> list[tuple[str, str]]:
-    """The figures in a few words: labels and texts."""
-    humans, robots = figures.humans, figures.robots
-    reasons = ", ".join(f"{letters.lines:,} {letters.reason}" for letters in figures.dead_letters)
-    lines = [
-        (
-            "people",
-            f"{humans.visitors:,} visitors, {humans.sessions:,} sessions ({humans.open:,} open),"
-            f" {humans.pages:,} page views, {humans.bounce_rate:.0%} bounces",
-        ),
-        (
-            "robots",
-            f"{robots.visitors:,} visitors, {robots.sessions:,} sessions ({robots.open:,} open),"
-            f" {robots.pages:,} page views",
-        ),
-    ]
-    if reasons:
-        lines.append(("bad lines", reasons))
-    return lines

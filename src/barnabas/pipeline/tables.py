@@ -1,10 +1,9 @@
 """The pipeline's tables, each a Delta table of its own, and the control table over them.
 
-    events/  dead_letters/                      a row is written once
-    sessions/  traffic/  pages/  referrers/  statuses/  files/
-                                                a batch adds its part, readers merge the parts
-    control/                                    one row: the newest batch that is whole, and the
-                                                version of each table that it stands in
+    events/  dead_letters/  ...     a row is written once
+    sessions/  files/  ...          a batch adds its part, readers merge the parts
+    control/                        one row: the newest batch that is whole, and the version of
+                                    each table that it stands in
 
 Delta has no commit across tables. So each commit says which micro-batch of which query it is, a
 batch commits all tables and then the control table, and who reads goes by the versions that this
@@ -28,9 +27,9 @@ from deltalake.exceptions import DeltaError
 
 from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from barnabas.pipeline.arrow import to_table
-from barnabas.pipeline.lines import Positions
-from barnabas.pipeline.one_pass import Outcome, merged, write
-from barnabas.pipeline.schemas import ALL, GROWING, MERGED
+from barnabas.pipeline.layout import Layout
+from barnabas.pipeline.one_pass import Outcome, write
+from barnabas.pipeline.places import Positions
 from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.options import DeltaOptions, delta_options
@@ -51,7 +50,6 @@ _CONTROL_SCHEMA: Final = pa.schema(
         ("dead_letters_end", pa.string()),
     ]
 )
-_APPLICATION: Final = "barnabas.behaviour"
 _COMPACT_EVERY: Final = 32  # batches
 _AT_ONCE: Final = 4  # tables
 _KEPT_HOURS: Final = 168  # of what a compaction has replaced, for those who still read it
@@ -71,9 +69,11 @@ class Control(NamedTuple):
 class Tables:
     """All tables of one pipeline, in one directory that all of Spark's processes see."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, layout: Layout) -> None:
         """Raises `ConfigError` where an earlier version of the pipeline has written."""
         self.directory = directory
+        self.layout = layout
+        self._all = layout.all
         if (directory / "versions").is_dir():
             raise ConfigError(
                 f"the tables in {directory} are of an earlier version, in a format that is no more:"
@@ -83,21 +83,26 @@ class Tables:
     # ---- reading ----
 
     def control(self) -> Control | None:
-        """None before the first batch."""
+        """None before the first batch. Raises `ConfigError` where the tables are not these."""
         path = self._path(_CONTROL)
         if not DeltaTable.is_deltatable(path):
             return None
         row = DeltaTable(path).to_pyarrow_table().to_pylist()[0]
-        ends = json.loads(row.pop("dead_letters_end"))
+        ends, versions = json.loads(row.pop("dead_letters_end")), json.loads(row.pop("versions"))
+        if versions.keys() != self._all.keys():
+            raise ConfigError(
+                f"the tables in {self.directory} are of another pipeline, or of an earlier version:"
+                " choose another output directory"
+            )
         return Control(
-            versions=json.loads(row.pop("versions")),
+            versions=versions,
             dead_letters_end={int(partition): offset for partition, offset in ends.items()},
             **row,
         )
 
     def parts(self, name: str, version: int) -> pa.Table:
-        """The rows of a table as they are stored: of those `MERGED`, parts."""
-        return self.stored(name, version).to_table().cast(ALL[name])
+        """The rows of a table as they are stored: of those that are merged, parts."""
+        return self.stored(name, version).to_table().cast(self._all[name])
 
     def stored(self, name: str, version: int) -> Any:
         """The same as a dataset that is not read yet."""
@@ -107,7 +112,7 @@ class Tables:
         """How far each file has been seen."""
         if control is None:
             return {}
-        files = merged("files", self.parts("files", control.versions["files"]))
+        files = self.layout.merge("files", self.parts("files", control.versions["files"]))
         rows = files.select("file_id", "partition", "position").iter_rows()
         return {(file_id, partition): position for file_id, partition, position in rows}
 
@@ -143,18 +148,18 @@ class Tables:
 
     def growing_paths(self) -> dict[str, str]:
         """Where tasks write their files."""
-        return {name: self._path(name) for name in GROWING}
+        return {name: self._path(name) for name in self.layout.growing}
 
     def commit(self, batch: int, query: str, found: Outcome) -> set[str]:
         """Commit a batch to every table but the control table, as often as it takes; the tables
         that did not have it before."""
         is_new = self._of_each(lambda name: self.commit_to(name, batch, query, found))
-        return {name for name in ALL if is_new[name]}
+        return {name for name in self._all if is_new[name]}
 
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
         """Commit a batch to one table; false if it was there."""
-        schema = ALL[name]
-        if name in GROWING:
+        schema = self._all[name]
+        if name in self.layout.growing:
             files: Sequence[DataFile] = found.files[name]
         else:
             files = write(self._path(name), to_table(found.parts[name], schema), schema)
@@ -169,7 +174,7 @@ class Tables:
             # Before the control table: what it names is then no version that a vacuum takes away
             # when the pipeline has not run for long.
             self.tidy()
-        versions = self._of_each(lambda name: _version_of(DeltaTable(self._path(name)), batch))
+        versions = self._of_each(lambda name: self._version_of(name, batch))
         row = {
             "batch": batch,
             "query": query,
@@ -184,10 +189,10 @@ class Tables:
 
     def tidy(self) -> None:
         """Merge small files and the parts in them. What fails here is left for the next time."""
-        for name in (*ALL, _CONTROL):
+        for name in (*self._all, _CONTROL):
             try:
                 if name != _CONTROL:
-                    compact(self._options(name), _merge_of(name))
+                    compact(self._options(name), self._merge_of(name))
                 if DeltaTable.is_deltatable(self._path(name)):
                     table = DeltaTable(self._path(name))
                     table.vacuum(_KEPT_HOURS, dry_run=False, full=True)
@@ -197,27 +202,26 @@ class Tables:
     def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
         """For every table but the control table, several at once: their time is the disk's."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return dict(zip(ALL, pool.map(do, ALL), strict=True))
+            return dict(zip(self._all, pool.map(do, self._all), strict=True))
 
     def _path(self, name: str) -> str:
         return str(self.directory / name)
 
     def _options(self, name: str, batch: int | None = None) -> DeltaOptions:
-        options = delta_options({"path": self._path(name), "txnAppId": _APPLICATION})
+        options = delta_options({"path": self._path(name), "txnAppId": self.layout.application})
         return options._replace(version=batch)
 
+    def _version_of(self, name: str, batch: int) -> int:
+        """The newest version with this batch and none behind it: of two drivers the other one may
+        have gone on."""
+        table = DeltaTable(self._path(name))
+        while (found := table.transaction_version(self.layout.application)) != batch:
+            assert found is not None and found > batch, f"{table.table_uri} has lost batch {batch}"
+            table.load_as_version(table.version() - 1)
+        return table.version()
 
-def _version_of(table: DeltaTable, batch: int) -> int:
-    """The newest version with this batch and none behind it: of two drivers the other one may have
-    gone on."""
-    while (found := table.transaction_version(_APPLICATION)) != batch:
-        assert found is not None and found > batch, f"{table.table_uri} has lost batch {batch}"
-        table.load_as_version(table.version() - 1)
-    return table.version()
-
-
-def _merge_of(name: str) -> Callable[[pa.Table], pa.Table] | None:
-    if name in GROWING:
-        return None
-    schema = MERGED[name]
-    return lambda parts: to_table(merged(name, parts), schema)
+    def _merge_of(self, name: str) -> Callable[[pa.Table], pa.Table] | None:
+        schema = self.layout.merged.get(name)
+        if schema is None:
+            return None
+        return lambda parts: to_table(self.layout.merge(name, parts), schema)

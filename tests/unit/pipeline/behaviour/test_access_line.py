@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from barnabas.pipeline import access_line
-from barnabas.pipeline.access_line import Fields, parse_line
-from barnabas.pipeline.access_lines import FIELDS, matched_count, parse_lines
+from barnabas.pipeline.behaviour import access_line
+from barnabas.pipeline.behaviour.access_line import Fields, parse_line
+from barnabas.pipeline.behaviour.access_lines import FIELDS, matched_count, parse_lines
 from tests.pipeline.web_records import line
 
 HEAD = "198.18.0.1 - - [17/May/2015:10:05:03 +0200] "

@@ -7,35 +7,18 @@ Only sums and the columns of sessions come into memory, never the events.
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from barnabas.pipeline.snapshot import Snapshot, top
-from barnabas.pipeline.timeline import Timeline, read_timeline
-
-
-class Accounts(NamedTuple):
-    """What became of the records that were read."""
-
-    read: int = 0
-    valid: int = 0
-    dead_letters: int = 0
-    sent_twice: int = 0
-
-    @property
-    def balance(self) -> bool:
-        return self.read == self.valid + self.dead_letters + self.sent_twice
-
-    def plus(self, other: Accounts) -> Accounts:
-        return Accounts(*(a + b for a, b in zip(self, other, strict=True)))
-
-    def minus(self, other: Accounts) -> Accounts:
-        return Accounts(*(a - b for a, b in zip(self, other, strict=True)))
+from barnabas.pipeline.accounts import Accounts, DeadLetters, read_accounts, read_dead_letters
+from barnabas.pipeline.behaviour.definition import BEHAVIOUR
+from barnabas.pipeline.behaviour.sessions import described
+from barnabas.pipeline.behaviour.timeline import Timeline, read_timeline
+from barnabas.pipeline.snapshot import Snapshot, to_arrow, top
 
 
 class SessionFigures(NamedTuple):
@@ -53,12 +36,6 @@ class SessionFigures(NamedTuple):
     def bounce_rate(self) -> float:
         """Bounces among the sessions that saw a page at all."""
         return self.bounces / self.with_pages if self.with_pages else 0.0
-
-
-class DeadLetters(NamedTuple):
-    reason: str
-    lines: int
-    samples: list[tuple[str, str]]  # where, and the beginning of the line
 
 
 class Ranking(NamedTuple):
@@ -85,9 +62,9 @@ class Figures(NamedTuple):
 
 def read_figures(tables: Path) -> Figures:
     """The figures of the tables as they are now; all zero before the first batch."""
-    snapshot = Snapshot(tables)
-    accounts, files = _accounts(snapshot)
-    sessions = snapshot.rows("sessions", _SESSION_COLUMNS)
+    snapshot = Snapshot(tables, BEHAVIOUR)
+    accounts, files = read_accounts(snapshot)
+    sessions = _sessions(snapshot)
     humans, robots = _split(sessions)
     return Figures(
         accounts=accounts,
@@ -98,18 +75,11 @@ def read_figures(tables: Path) -> Figures:
         lengths=_lengths(humans),
         rankings=_rankings(snapshot, humans),
         statuses=_statuses(snapshot),
-        dead_letters=_dead_letters(snapshot),
+        dead_letters=read_dead_letters(snapshot),
     )
 
 
-def read_accounts(tables: Path) -> Accounts:
-    """Only what became of all records so far."""
-    return _accounts(Snapshot(tables))[0]
-
-
 _TOP = 10
-_SAMPLES = 3
-_SAMPLE_BYTES = 180
 _SESSION_COLUMNS = ["client", "agent", "robot", "length_seconds", "pages", "bounce", "open"]
 _SESSION_COLUMNS += ["entry", "exit", "referrer"]
 _LENGTHS = (
@@ -125,16 +95,10 @@ _LENGTHS = (
 )
 
 
-def _accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Accounts]]]:
-    rows = snapshot.rows("files", ["file", *Accounts._fields]).to_pylist()
-    by_file: dict[str, Accounts] = {}
-    for row in rows:
-        name = row.pop("file") or "records without a file"
-        by_file[name] = by_file.get(name, Accounts()).plus(Accounts(**row))
-    total = Accounts()
-    for accounts in by_file.values():
-        total = total.plus(accounts)
-    return total, sorted(by_file.items())
+def _sessions(snapshot: Snapshot) -> pa.Table:
+    newest_s = snapshot.control.newest_s if snapshot.control else None
+    frame = described(snapshot.frame("sessions"), newest_s or 0)
+    return to_arrow(frame.select(_SESSION_COLUMNS))
 
 
 def _split(sessions: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -213,30 +177,3 @@ def _statuses(snapshot: Snapshot) -> list[tuple[int, int]]:
     rows = snapshot.rows("statuses", ["status", "hits"])
     summed = rows.group_by("status").aggregate([("hits", "sum")])
     return sorted((row["status"], row["hits_sum"]) for row in summed.to_pylist())
-
-
-def _dead_letters(snapshot: Snapshot) -> list[DeadLetters]:
-    dataset = snapshot.appended("dead_letters")
-    if dataset is None:
-        return []
-    counts = Counter(dataset.to_table(columns=["reason"])["reason"].to_pylist())
-    letters = []
-    for reason, count in counts.most_common():
-        head = dataset.head(
-            _SAMPLES,
-            columns=["file", "line", "topic", "partition", "offset", "value"],
-            filter=pc.field("reason") == reason,
-        )
-        letters.append(DeadLetters(reason, count, [_sample(row) for row in head.to_pylist()]))
-    return letters
-
-
-def _sample(row: dict[str, Any]) -> tuple[str, str]:
-    if row["file"]:
-        where = f"{Path(row['file']).name}, line {row['line']}"
-    else:
-        where = f"{row['topic']}-{row['partition']}, offset {row['offset']}"
-    value: bytes = row["value"] or b""
-    text = value[:_SAMPLE_BYTES].decode("utf-8", "backslashreplace")
-    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-    return where, shown + ("…" if len(value) > _SAMPLE_BYTES else "")

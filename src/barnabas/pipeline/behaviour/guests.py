@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import accumulate
 
-from barnabas.pipeline import site
+from barnabas.pipeline.behaviour import site
 
 _REMEMBERED = 4_000
 _RETURNING_SHARE = 0.3

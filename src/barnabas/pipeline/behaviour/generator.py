@@ -19,8 +19,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.pipeline import site
-from barnabas.pipeline.guests import Guests, Pages
+from barnabas.pipeline.behaviour import site
+from barnabas.pipeline.behaviour.guests import Guests, Pages
 
 DEFAULT_LINES = 100_000
 DEFAULT_SEED = 1926

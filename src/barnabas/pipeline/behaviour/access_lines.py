@@ -10,7 +10,7 @@ from typing import Final
 
 import polars as pl
 
-from barnabas.pipeline.access_line import Fields, parse_line
+from barnabas.pipeline.behaviour.access_line import Fields, parse_line
 
 _WORD: Final = r'[^\x00-\x20\x7f"\\]+'
 _QUOTED: Final = r'[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f"\\]*'

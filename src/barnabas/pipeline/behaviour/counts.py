@@ -13,7 +13,7 @@ from typing import Final
 
 import polars as pl
 
-from barnabas.pipeline.schemas import FILES, PAGES, REFERRERS, STATUSES, TRAFFIC
+from barnabas.pipeline.behaviour.schemas import PAGES, REFERRERS, STATUSES, TRAFFIC
 
 _COUNTS: Final = frozenset(
     (
@@ -27,10 +27,6 @@ _COUNTS: Final = frozenset(
         "robot_views",
         "errors",
         "bytes",
-        "read",
-        "valid",
-        "dead_letters",
-        "sent_twice",
     )
 )
 _MINUTE_US: Final = 60_000_000
@@ -48,16 +44,6 @@ def summed(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     sums = [name for name in names if name in _COUNTS]
     keys = [name for name in names if name not in _COUNTS]
     return rows.group_by(keys).agg(pl.col(sums).sum()).select(names)
-
-
-def summed_files(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of table `files` as one for each file and partition."""
-    counts = [name for name in FILES.names if name in _COUNTS]
-    return (
-        rows.group_by("file_id", "partition")
-        .agg(pl.col("file", "position").max(), pl.col(counts).sum())
-        .select(FILES.names)
-    )
 
 
 def traffic(events: pl.DataFrame) -> pl.DataFrame:

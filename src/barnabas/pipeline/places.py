@@ -1,8 +1,4 @@
-"""From records of the collector's topic to lines that are hits, dead letters or sent twice. Pure.
-
-    records ─▶ located ─▶ classified ─┬▶ events         valid, once
-               (headers)   (columns,  ├▶ dead_letters   with a reason, once
-                            twice?)   └▶ file_counts    read = valid + dead letters + sent twice
+"""Where the line of a record is from, and whether the record was sent twice. Pure.
 
 What makes a record *sent twice* is the place of its line, never its text: equal lines at two
 positions of a file are two hits. A collector sends a file's lines in order, from the beginning or
@@ -11,7 +7,8 @@ partition the positions of a file only rise, and one that does not exceed the hi
 has been sent before. That highest position per file and partition is all that has to be kept. A
 topic may get more partitions: the collector spreads a file's lines over those of its beginning.
 
-A record without the collector's headers is identified by its own place in the topic.
+A record without the collector's headers is identified by its own place in the topic, and a dead
+letter that is sent again by that of the dead letter: the line itself has been seen.
 """
 
 from __future__ import annotations
@@ -24,47 +21,78 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from barnabas.collector.dead_letter_headers import REPLAYED
 from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
-from barnabas.pipeline.access_lines import parse_lines
-from barnabas.pipeline.robots import is_robot
-from barnabas.pipeline.schemas import DEAD_LETTERS, EVENTS, FILES
+from barnabas.pipeline.schemas import DEAD_LETTERS, FILES
 
 Positions = Mapping[tuple[str, int], int]
 """The highest position that was seen of a file in a partition."""
 
-# Java's `$`, by which this was settled, is also before a last line terminator.
-_ASSET: Final = (
-    r"(?i-u)\.(?:css|js|mjs|map|json|xml|rss|atom|txt|ico|png|jpe?g|gif|svg|webp|avif|bmp|woff2?|ttf"
-    r"|otf|eot|mp3|mp4|webm|ogg|wav|avi|mov|pdf|zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg|deb|rpm|iso)"
-    r"(?u:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?$"
-)
+_REPLAYED: Final = r"^(?<of>\S+ [0-9]+) (?<at>[0-9]+)$"
+_COUNTS: Final = ("read", "valid", "dead_letters", "sent_twice")
 
 
-def classified(records: pa.Table, seen: Positions) -> pl.DataFrame:
-    """Every record with its place, its fields, `robot`, `page_view`, `reason` and `twice`.
-
-    `records`: of one topic with headers, those of a partition in their order. `seen`: before them.
-    """
-    lines = _marked(_located(records), seen)
-    fields = parse_lines(lines["value"], lines["cut"])
-    page_view = (
-        (pl.col("method") == "GET")
-        & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
-        & ~pl.col("path").str.contains(_ASSET)
+def located(records: pa.Table) -> pl.DataFrame:
+    """`value`, `topic`, `partition` and `offset` of the records, and the place of each line:
+    `file_id`, `file`, `position` (bytes), `line` (from 1, null without headers) and `cut`."""
+    headers = Headers(records["headers"])
+    frame = pl.DataFrame(
+        {
+            **{name: _series(records[name]) for name in ("value", "topic", "partition", "offset")},
+            "_file_id": headers.texts(FILE_ID, "backslashreplace"),
+            "_file": headers.texts(FILE, "replace"),
+            "_position": headers.numbers(POSITION),
+            "line": headers.numbers(LINE),
+            "cut": headers.are_there(CUT),
+            "_replayed": headers.texts(REPLAYED, "replace"),
+        }
+    ).with_columns(pl.col("_replayed").str.extract_groups(_REPLAYED).alias("_letter"))
+    letter, letter_at = pl.col("_letter").struct["of"], pl.col("_letter").struct["at"]
+    letter_at = letter_at.cast(pl.Int64, strict=False)
+    is_letter = letter_at.is_not_null()
+    has_place = pl.col("_file_id").is_not_null() & pl.col("_position").is_not_null()
+    own_place = pl.concat_str("topic", "partition", separator="-")
+    return frame.select(
+        "value",
+        "topic",
+        "partition",
+        "offset",
+        pl.when(is_letter)
+        .then(letter)
+        .when(has_place)
+        .then("_file_id")
+        .otherwise(own_place)
+        .alias("file_id"),
+        pl.when(is_letter)
+        .then(letter_at)
+        .when(has_place)
+        .then("_position")
+        .otherwise("offset")
+        .alias("position"),
+        pl.when(has_place).then("_file").alias("file"),
+        "line",
+        "cut",
     )
-    return pl.concat([lines, fields], how="horizontal").with_columns(
-        page_view.fill_null(False).alias("page_view"), _robots(fields["agent"])
+
+
+def marked(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
+    """`lines` with `twice`."""
+    known = pl.DataFrame(
+        [(*key, position) for key, position in seen.items()],
+        schema={"file_id": pl.String, "partition": pl.Int32, "_seen": pl.Int64},
+        orient="row",
     )
-
-
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The valid lines of `classified`, each once, with `time_us` for `time`."""
-    valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
-    return valid.select("time_us", *EVENTS.names[1:])
+    again = ~pl.struct("file_id", "partition", "position").is_first_distinct()
+    before = (pl.col("position") <= pl.col("_seen")).fill_null(False)
+    return (
+        lines.join(known, on=["file_id", "partition"], how="left", maintain_order="left")
+        .with_columns((again | before).alias("twice"))
+        .drop("_seen")
+    )
 
 
 def dead_letters(lines: pl.DataFrame, records: pa.Table) -> pa.Table:
-    """The lines that no access log has, each once: schema `DEAD_LETTERS`."""
+    """The lines of which nothing could be made, each once: schema `DEAD_LETTERS`."""
     is_bad = lines.select(~pl.col("twice") & pl.col("reason").is_not_null()).to_series()
     places = np.flatnonzero(is_bad.to_numpy())
     letters = records.take(pa.array(places))
@@ -90,66 +118,16 @@ def file_counts(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _located(records: pa.Table) -> pl.DataFrame:
-    """`value`, `topic`, `partition` and `offset` of the records, and the place of each line:
-    `file_id`, `file`, `position` (bytes), `line` (from 1, null without headers) and `cut`."""
-    headers = _Headers(records["headers"])
-    frame = pl.DataFrame(
-        {
-            **{name: _series(records[name]) for name in ("value", "topic", "partition", "offset")},
-            "_file_id": headers.texts(FILE_ID, "backslashreplace"),
-            "_file": headers.texts(FILE, "replace"),
-            "_position": headers.numbers(POSITION),
-            "line": headers.numbers(LINE),
-            "cut": headers.are_there(CUT),
-        }
-    )
-    has_place = pl.col("_file_id").is_not_null() & pl.col("_position").is_not_null()
-    own_place = pl.concat_str("topic", "partition", separator="-")
-    return frame.select(
-        "value",
-        "topic",
-        "partition",
-        "offset",
-        pl.when(has_place).then("_file_id").otherwise(own_place).alias("file_id"),
-        pl.when(has_place).then("_position").otherwise("offset").alias("position"),
-        pl.when(has_place).then("_file").alias("file"),
-        "line",
-        "cut",
-    )
-
-
-def _marked(lines: pl.DataFrame, seen: Positions) -> pl.DataFrame:
-    """`lines` with `twice`."""
-    known = pl.DataFrame(
-        [(*key, position) for key, position in seen.items()],
-        schema={"file_id": pl.String, "partition": pl.Int32, "_seen": pl.Int64},
-        orient="row",
-    )
-    again = ~pl.struct("file_id", "partition", "position").is_first_distinct()
-    before = (pl.col("position") <= pl.col("_seen")).fill_null(False)
+def merged_files(parts: pl.DataFrame) -> pl.DataFrame:
+    """Rows of table `files` as one for each file and partition."""
     return (
-        lines.join(known, on=["file_id", "partition"], how="left", maintain_order="left")
-        .with_columns((again | before).alias("twice"))
-        .drop("_seen")
+        parts.group_by("file_id", "partition")
+        .agg(pl.col("file", "position").max(), pl.col(_COUNTS).sum())
+        .select(FILES.names)
     )
 
 
-def _robots(agents: pl.Series) -> pl.Series:
-    """Looked up once for each agent."""
-    distinct = agents.unique()
-    marks = pl.Series([is_robot(agent) for agent in distinct], dtype=pl.Boolean)
-    frame = agents.to_frame("agent").join(
-        pl.DataFrame({"agent": distinct, "robot": marks}),
-        on="agent",
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
-    return frame["robot"]
-
-
-class _Headers:
+class Headers:
     """The headers of records, of which the first of a name counts."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:

@@ -9,12 +9,13 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from barnabas.pipeline import lines
-from barnabas.pipeline.counts import summed_files
-from barnabas.pipeline.lines import Positions
-from barnabas.pipeline.referrers import host_of, hosts_of
-from barnabas.pipeline.schemas import DEAD_LETTERS, SESSIONS
-from barnabas.pipeline.sessions import described, joined, single_hits
+from barnabas.pipeline import places
+from barnabas.pipeline.behaviour import lines
+from barnabas.pipeline.behaviour.referrers import host_of, hosts_of
+from barnabas.pipeline.behaviour.schemas import SESSIONS
+from barnabas.pipeline.behaviour.sessions import described, joined, single_hits
+from barnabas.pipeline.places import Positions
+from barnabas.pipeline.schemas import DEAD_LETTERS
 from tests.pipeline.web_records import line, record, table
 
 
@@ -56,7 +57,7 @@ def test_what_was_sent_twice_counts_once_sp_2() -> None:
     found = classified(rows)
     assert offsets(lines.events(found)) == [10, 10, 11, 14, 15, 16, 17]
     assert letters(rows)["offset"].to_pylist() == [18]
-    files = lines.file_counts(found)
+    files = places.file_counts(found)
     counts = {(row["file_id"], row["partition"]): row for row in files.iter_rows(named=True)}
     first = counts["access.log", 0]
     assert (first["read"], first["valid"], first["dead_letters"]) == (7, 3, 1)
@@ -67,7 +68,7 @@ def test_what_was_sent_twice_counts_once_sp_2() -> None:
     seen = {key: row["position"] for key, row in counts.items()}
     later = classified(again, seen)
     assert offsets(lines.events(later)) == [21, 22]
-    total = summed_files(pl.concat([files, lines.file_counts(later)]))
+    total = places.merged_files(pl.concat([files, places.file_counts(later)]))
     (row,) = total.filter(file_id="access.log", partition=0).iter_rows(named=True)
     assert (row["read"], row["valid"], row["dead_letters"], row["sent_twice"]) == (9, 4, 1, 4)
 
@@ -168,7 +169,7 @@ def classified(rows: list[Any], seen: Positions | None = None) -> pl.DataFrame:
 
 
 def letters(rows: list[Any]) -> pa.Table:
-    return lines.dead_letters(classified(rows), table(rows))
+    return places.dead_letters(classified(rows), table(rows))
 
 
 def sessions_of(rows: list[Any]) -> pl.DataFrame:

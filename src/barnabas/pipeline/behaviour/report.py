@@ -10,8 +10,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from barnabas.pipeline import pictures
-from barnabas.pipeline.figures import Figures, Ranking
+from barnabas.pipeline.behaviour import pictures
+from barnabas.pipeline.behaviour.figures import Figures, Ranking
 
 
 def write_report(path: Path, figures: Figures) -> None:
@@ -24,7 +24,7 @@ def write_report(path: Path, figures: Figures) -> None:
 def render(figures: Figures) -> str:
     """The page as HTML."""
     environment = Environment(
-        loader=PackageLoader("barnabas.pipeline"),
+        loader=PackageLoader("barnabas.pipeline.behaviour"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

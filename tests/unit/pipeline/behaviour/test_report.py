@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from barnabas.pipeline.figures import (
+from barnabas.pipeline.behaviour.figures import (
     Accounts,
     DeadLetters,
     Figures,
@@ -14,8 +14,8 @@ from barnabas.pipeline.figures import (
     SessionFigures,
     read_figures,
 )
-from barnabas.pipeline.report import render, write_report
-from barnabas.pipeline.timeline import Moment, Timeline
+from barnabas.pipeline.behaviour.report import render, write_report
+from barnabas.pipeline.behaviour.timeline import Moment, Timeline
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from barnabas.pipeline.axes import round_ticks, short, time_ticks
-from barnabas.pipeline.timeline import Timeline
+from barnabas.pipeline.behaviour.timeline import Timeline
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 

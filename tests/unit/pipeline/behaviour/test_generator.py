@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline.generator import generate, write_log
+from barnabas.pipeline.behaviour.generator import generate, write_log
 
 LINES = 20_000
 

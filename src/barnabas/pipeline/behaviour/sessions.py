@@ -18,7 +18,7 @@ from typing import Final
 
 import polars as pl
 
-from barnabas.pipeline.schemas import SESSIONS
+from barnabas.pipeline.behaviour.schemas import SESSIONS
 
 SILENCE_S: Final = 30 * 60
 

@@ -1,0 +1,80 @@
+"""What became of the records that a pipeline has read, and its dead letters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from barnabas.pipeline.snapshot import Snapshot
+
+_SAMPLES: Final = 3
+_SAMPLE_BYTES: Final = 180
+
+
+class Accounts(NamedTuple):
+    """What became of the records that were read."""
+
+    read: int = 0
+    valid: int = 0
+    dead_letters: int = 0
+    sent_twice: int = 0
+
+    @property
+    def balance(self) -> bool:
+        return self.read == self.valid + self.dead_letters + self.sent_twice
+
+    def plus(self, other: Accounts) -> Accounts:
+        return Accounts(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def minus(self, other: Accounts) -> Accounts:
+        return Accounts(*(a - b for a, b in zip(self, other, strict=True)))
+
+
+class DeadLetters(NamedTuple):
+    reason: str
+    lines: int
+    samples: list[tuple[str, str]]  # where, and the beginning of the line
+
+
+def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Accounts]]]:
+    """Of all records so far, and of those of each file."""
+    rows = snapshot.rows("files", ["file", *Accounts._fields]).to_pylist()
+    by_file: dict[str, Accounts] = {}
+    for row in rows:
+        name = row.pop("file") or "records without a file"
+        by_file[name] = by_file.get(name, Accounts()).plus(Accounts(**row))
+    total = Accounts()
+    for accounts in by_file.values():
+        total = total.plus(accounts)
+    return total, sorted(by_file.items())
+
+
+def read_dead_letters(snapshot: Snapshot) -> list[DeadLetters]:
+    """The most common reasons first."""
+    dataset = snapshot.appended("dead_letters")
+    if dataset is None:
+        return []
+    counts = Counter(dataset.to_table(columns=["reason"])["reason"].to_pylist())
+    letters = []
+    for reason, count in counts.most_common():
+        head = dataset.head(
+            _SAMPLES,
+            columns=["file", "line", "topic", "partition", "offset", "value"],
+            filter=pc.field("reason") == reason,
+        )
+        letters.append(DeadLetters(reason, count, [_sample(row) for row in head.to_pylist()]))
+    return letters
+
+
+def _sample(row: dict[str, Any]) -> tuple[str, str]:
+    if row["file"]:
+        where = f"{Path(row['file']).name}, line {row['line']}"
+    else:
+        where = f"{row['topic']}-{row['partition']}, offset {row['offset']}"
+    value: bytes = row["value"] or b""
+    text = value[:_SAMPLE_BYTES].decode("utf-8", "backslashreplace")
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return where, shown + ("…" if len(value) > _SAMPLE_BYTES else "")

@@ -1,0 +1,1 @@
+"""User behaviour from the access log of a web server: hits, sessions, traffic, pages."""

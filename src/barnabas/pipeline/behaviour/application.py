@@ -1,0 +1,80 @@
+"""The user-behaviour pipeline as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from barnabas.collector.log_file import open_log
+from barnabas.collector.registry import Registry
+from barnabas.pipeline.application import Application, Source
+from barnabas.pipeline.behaviour.definition import Behaviour
+from barnabas.pipeline.behaviour.figures import read_figures
+from barnabas.pipeline.behaviour.generator import write_log
+from barnabas.pipeline.behaviour.report import write_report
+from barnabas.pipeline.behaviour.summary import summary
+from barnabas.pipeline.collector import Collected, Collector
+from barnabas.pipeline.follower import Follower
+
+
+def user_behaviour() -> Application:
+    return Application(
+        definition=Behaviour(),
+        title="barnabas user behaviour",
+        topic="web-access",
+        partitions=3,
+        generate=write_log,
+        generated="access",
+        check_input=_check,
+        collecting=_collecting,
+        write_report=lambda tables, page: write_report(page, read_figures(tables)),
+        summary=lambda tables: summary(read_figures(tables)),
+    )
+
+
+class _Lines:
+    """Implements `Collecting` for one log, which a `Follower` keeps open from the first poll on."""
+
+    def __init__(self, collector: Collector, path: Path, stack: ExitStack) -> None:
+        self._collector = collector
+        self._path = path
+        self._stack = stack
+        self._follower: Follower | None = None
+
+    def collect(self) -> str:
+        return _told(self._collector.collect(self._path), self._path)
+
+    def poll(self) -> None:
+        if self._follower is None:
+            self._follower = self._stack.enter_context(Follower(self._collector, self._path))
+        self._follower.poll()
+
+    def sent_lines(self) -> int:
+        return self._collector.registry.lines_sent()
+
+
+@contextmanager
+def _collecting(source: Source) -> Iterator[_Lines]:
+    registry = Registry(source.workspace.registry)
+    with (
+        Collector(
+            source.bootstrap_servers, source.topic, registry, patience_s=source.patience_s
+        ) as collector,
+        ExitStack() as stack,
+    ):
+        yield _Lines(collector, source.input, stack)
+
+
+def _check(path: Path) -> None:
+    open_log(path).close()
+
+
+def _told(sent: Collected, path: Path) -> str:
+    left = sent.unfinished_bytes
+    waiting = f"; {left:,} bytes of an unfinished line wait for the next run" if left else ""
+    if not sent.lines:
+        is_empty = path.exists() and not path.stat().st_size
+        return f"nothing: {path} is empty" if is_empty else f"nothing new in {path}{waiting}"
+    cut = f", {sent.cut_lines:,} of them cut, being too long" if sent.cut_lines else ""
+    return f"{sent.lines:,} lines, {sent.size_bytes / 1e6:.1f} MB{cut}{waiting}"

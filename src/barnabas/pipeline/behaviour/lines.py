@@ -1,0 +1,62 @@
+"""From records of the collector's topic to lines that are hits, dead letters or sent twice. Pure.
+
+records ─▶ located ─▶ classified ─┬▶ events         valid, once
+           (places)    (columns,  ├▶ dead letters   with a reason, once
+                        twice?)   └▶ file counts    read = valid + dead letters + sent twice
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from barnabas.pipeline.behaviour.access_lines import parse_lines
+from barnabas.pipeline.behaviour.robots import is_robot
+from barnabas.pipeline.behaviour.schemas import EVENTS
+from barnabas.pipeline.places import Positions, located, marked
+
+# Java's `$`, by which this was settled, is also before a last line terminator.
+_ASSET: Final = (
+    r"(?i-u)\.(?:css|js|mjs|map|json|xml|rss|atom|txt|ico|png|jpe?g|gif|svg|webp|avif|bmp|woff2?|ttf"
+    r"|otf|eot|mp3|mp4|webm|ogg|wav|avi|mov|pdf|zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg|deb|rpm|iso)"
+    r"(?u:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?$"
+)
+
+
+def classified(records: pa.Table, seen: Positions) -> pl.DataFrame:
+    """Every record with its place, its fields, `robot`, `page_view`, `reason` and `twice`.
+
+    `records`: of one topic with headers, those of a partition in their order. `seen`: before them.
+    """
+    lines = marked(located(records), seen)
+    fields = parse_lines(lines["value"], lines["cut"])
+    page_view = (
+        (pl.col("method") == "GET")
+        & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
+        & ~pl.col("path").str.contains(_ASSET)
+    )
+    return pl.concat([lines, fields], how="horizontal").with_columns(
+        page_view.fill_null(False).alias("page_view"), _robots(fields["agent"])
+    )
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """The valid lines of `classified`, each once, with `time_us` for `time`."""
+    valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
+    return valid.select("time_us", *EVENTS.names[1:])
+
+
+def _robots(agents: pl.Series) -> pl.Series:
+    """Looked up once for each agent."""
+    distinct = agents.unique()
+    marks = pl.Series([is_robot(agent) for agent in distinct], dtype=pl.Boolean)
+    frame = agents.to_frame("agent").join(
+        pl.DataFrame({"agent": distinct, "robot": marks}),
+        on="agent",
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    return frame["robot"]

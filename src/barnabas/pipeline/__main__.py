@@ -11,6 +11,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from barnabas.errors import BarnabasError, ConfigError
@@ -63,6 +64,12 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--out", type=Path, default=Path("out"), help="directory of everything (default: out)"
         )
+        command.add_argument(
+            "--show-addresses",
+            action="store_true",
+            help="print network addresses whole on the page (default: only the network that they"
+            " are of, as pages get shared)",
+        )
     run.add_argument("--input", type=Path, metavar="FILE", help="an access log (default: made up)")
     run.add_argument("--lines", type=_positive, default=100_000, help="of the log made up")
     run.add_argument("--seed", type=int, default=1926, help="of the log made up")
@@ -100,6 +107,7 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         port=given.port,
         max_records_per_batch=given.batch,
         bootstrap_servers=given.bootstrap_servers,
+        show_addresses=given.show_addresses,
     )
     stop.listen()
     with Workspace(given.out) as workspace:
@@ -123,11 +131,15 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
 
 def _report(given: argparse.Namespace, stop: Stop) -> int:
     from barnabas.pipeline.behaviour.application import user_behaviour
+    from barnabas.pipeline.page.page import PageOptions
+    from barnabas.pipeline.snapshot import Snapshot
 
-    if not (given.out / "tables" / "current").exists():
+    application, tables = user_behaviour(), given.out / "tables"
+    if Snapshot(tables, application.definition.layout).control is None:
         raise ConfigError(f"no tables in {given.out}: run `python -m barnabas.pipeline run` first")
     path = given.out / "report.html"
-    user_behaviour().write_report(given.out / "tables", path)
+    now = datetime.now().astimezone()
+    application.write_report(tables, path, PageOptions(now, show_addresses=given.show_addresses))
     sys.stdout.write(f"{path}\n")
     return 0
 

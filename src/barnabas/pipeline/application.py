@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.step import Definition
 from barnabas.pipeline.workspace import Workspace
 
@@ -51,7 +52,7 @@ class Application(NamedTuple):
     check_input: Callable[[Path], None]
     """Raises `ConfigError` or `OSError` where it cannot be read."""
     collecting: Callable[[Source], AbstractContextManager[Collecting]]
-    write_report: Callable[[Path, Path], None]
+    write_report: Callable[[Path, Path, PageOptions], None]
     """From the tables in the one directory to a page at the other path."""
     summary: Callable[[Path], list[tuple[str, str]]]
     """The figures of the tables in a few words: labels and texts."""

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from barnabas.pipeline.accounts import Accounts, read_accounts
 from barnabas.pipeline.application import Application, Collecting, Source
 from barnabas.pipeline.java import provide_java
 from barnabas.pipeline.job import Job
+from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.session import LOCAL, SHORT_LIVED, start_session
 from barnabas.pipeline.snapshot import Snapshot
 from barnabas.pipeline.stop import Stop
@@ -35,7 +37,7 @@ from barnabas.pipeline.workspace import Workspace
 _TRIGGER_S = 5.0
 _POLL_S = 1.0
 _LOOK_S = 1
-_REPORT_EVERY_S = 10.0
+_REPORT_EVERY_S = 10
 # A dead leader is missed only when its session ends, after 18 s unless somebody has set less.
 _CLUSTER_PATIENCE_S = 60.0
 _PATIENCE_S = 15.0
@@ -52,6 +54,7 @@ class Options(NamedTuple):
     port: int  # 0: a free one
     max_records_per_batch: int
     bootstrap_servers: str | None = None  # None: a broker of the run's own
+    show_addresses: bool = False  # on the page
 
 
 class Run:
@@ -184,7 +187,7 @@ class Run:
             accounts, _ = self._accounts()
             if accounts != reported and time.monotonic() >= report_at_s:
                 began_s = time.monotonic()
-                self._report()
+                self._report(refresh_s=_REPORT_EVERY_S)
                 reported = accounts
                 # Never more than a fifth of the time goes into pictures.
                 took_s = time.monotonic() - began_s
@@ -195,8 +198,10 @@ class Run:
     def _accounts(self) -> tuple[Accounts, list[tuple[str, Accounts]]]:
         return read_accounts(Snapshot(self._workspace.tables, self._application.definition.layout))
 
-    def _report(self) -> None:
-        self._application.write_report(self._workspace.tables, self._workspace.report)
+    def _report(self, refresh_s: int | None = None) -> None:
+        now = datetime.now().astimezone()
+        options = PageOptions(now, refresh_s, self._options.show_addresses)
+        self._application.write_report(self._workspace.tables, self._workspace.report, options)
 
     def _conclude(self, before: Accounts, sent_lines: int | None) -> bool:
         self._report()

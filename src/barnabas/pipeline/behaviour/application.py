@@ -16,6 +16,7 @@ from barnabas.pipeline.behaviour.report import write_report
 from barnabas.pipeline.behaviour.summary import summary
 from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.follower import Follower
+from barnabas.pipeline.page.page import PageOptions
 
 
 def user_behaviour() -> Application:
@@ -28,9 +29,15 @@ def user_behaviour() -> Application:
         generated="access",
         check_input=_check,
         collecting=_collecting,
-        write_report=lambda tables, page: write_report(page, read_figures(tables)),
+        write_report=lambda tables, page, options: write_report(
+            page, read_figures(tables), options
+        ),
         summary=lambda tables: summary(read_figures(tables)),
     )
+
+
+def _write_report(tables: Path, page: Path, options: PageOptions) -> None:
+    write_report(page, read_figures(tables), options)
 
 
 class _Lines:

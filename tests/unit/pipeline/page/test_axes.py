@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.pipeline.axes import round_ticks, short, time_ticks
+from barnabas.pipeline.page.axes import round_ticks, short, time_ticks
 
 BEGIN = datetime.fromisoformat("2026-03-02T13:17")
 

@@ -1,0 +1,55 @@
+"""One page of HTML that needs nothing else, neither a network nor a script.
+
+A pipeline has a template of its own, which extends `base.html` (the style sheet and the frame) and
+takes what it likes from `parts.html`, both in the folder `templates` beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from barnabas.pipeline.page import words
+
+
+class PageOptions(NamedTuple):
+    """How a page is made."""
+
+    made_at: datetime
+    """With its zone."""
+    refresh_s: int | None = None
+    """After how many seconds an open page loads itself again; None: never."""
+    show_addresses: bool = False
+    """Print network addresses whole, not only the network that they are of."""
+
+
+def render(package: str, template: str, options: PageOptions, values: Mapping[str, object]) -> str:
+    """The page as HTML. `package`: has the folder `templates` in which `template` is."""
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("barnabas.pipeline.page")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=words.number,
+        percent=words.percent,
+        duration=words.duration,
+        size=words.size,
+        share=words.share,
+        interval=words.interval,
+        moment=words.moment,
+    )
+    return environment.get_template(template).render(options=options, **values)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, "utf-8")
+    temporary.replace(path)

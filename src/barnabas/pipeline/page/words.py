@@ -1,0 +1,80 @@
+"""Numbers and times as a page says them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+
+def number(value: int) -> str:
+    return f"{value:,}"
+
+
+def percent(part: float, whole: float = 1.0) -> str:
+    """Of the whole; a dash where there is none."""
+    if not whole:
+        return "–"
+    ratio = part / whole
+    return f"{ratio:.1%}" if 0 < ratio < 0.1 else f"{ratio:.0%}"
+
+
+def share(value: float, all_values: Iterable[float]) -> str:
+    """A bar's length among others, for a style sheet."""
+    largest = max(all_values, default=0) or 1
+    return f"{value / largest:.1%}"
+
+
+def duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def interval(step: timedelta) -> str:
+    """For "hits per ...": hour, 6 hours, day."""
+    seconds = int(step.total_seconds())
+    for unit, name in ((604_800, "week"), (86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds % unit == 0:
+            count = seconds // unit
+            return name if count == 1 else f"{count} {name}s"
+    return f"{seconds} seconds"
+
+
+def size(size_bytes: float) -> str:
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if size_bytes < 1000 or unit == "TB":
+            break
+        size_bytes /= 1000
+    return (
+        f"{size_bytes:.0f} {unit}"
+        if size_bytes >= 10 or unit == "B"
+        else f"{size_bytes:.1f} {unit}"
+    )
+
+
+def period(begin: datetime | None, end: datetime | None) -> str:
+    """From the one day to the other."""
+    if begin is None or end is None:
+        return "nothing yet"
+    if begin.date() == end.date():
+        return f"{begin:%A}, {begin.day} {begin:%B %Y}"
+    if begin.year == end.year:
+        return f"{begin.day} {begin:%B} to {end.day} {end:%B %Y}"
+    return f"{begin.day} {begin:%B %Y} to {end.day} {end:%B %Y}"
+
+
+def span(at: datetime, step: timedelta) -> str:
+    """The interval that begins then, for a tooltip."""
+    day = f"{at:%A}, {at.day} {at:%B %Y}"
+    if step >= timedelta(days=1):
+        return day
+    return f"{day}, {at:%H:%M} to {at + step:%H:%M}"
+
+
+def moment(at: datetime) -> str:
+    """A time with its zone."""
+    return f"{at.day} {at:%B %Y, %H:%M:%S} {at.tzname() or ''}".rstrip()

@@ -1,13 +1,15 @@
 """What a table's log says of a data file: row count, least and greatest values, nulls.
 
 Readers skip files by it, so a value that cannot be said exactly is left out (Delta's protocol,
-"Per-file Statistics").
+"Per-file Statistics"). A column without bounds has no number of nulls either: deltalake 1.6.6 takes
+missing bounds beside such a number for bounds that nothing is within, and finds no row.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
+import math
 from decimal import Decimal
 from typing import Any, Final
 
@@ -15,14 +17,16 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 _MOST_COLUMNS: Final = 32  # `delta.dataSkippingNumIndexedCols` by default
-_LONGEST: Final = 32  # characters; a longer text is cut by writers, and the cut one is no bound
+_LONGEST: Final = 32  # characters of a text
+_LAST: Final = "\U0010ffff"
+_GREATEST: Final = {"FLOAT": "3.4028234663852886e38", "DOUBLE": "1.7976931348623157e308"}
 
 
 def statistics(metadata: pq.FileMetaData) -> str:
     """As JSON, from the footer of a Parquet file."""
-    least: dict[str, Any] = {}
-    greatest: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
+    least: dict[str, str] = {}
+    greatest: dict[str, str] = {}
+    nulls: dict[str, str] = {}
     for index in range(min(metadata.num_columns, _MOST_COLUMNS)):
         column = metadata.schema.column(index)
         name = column.name
@@ -34,43 +38,61 @@ def statistics(metadata: pq.FileMetaData) -> str:
         ]
         if not all(group is not None and group.has_null_count for group in groups):
             continue
-        nulls[name] = sum(group.null_count for group in groups)
+        null_count = str(sum(group.null_count for group in groups))
         bounded = [group for group in groups if group.num_values]
+        if not bounded:
+            nulls[name] = null_count
         if not bounded or not all(group.has_min_max for group in bounded):
             continue
         try:
-            low = _text(min(group.min for group in bounded), up=False)
-            high = _text(max(group.max for group in bounded), up=True)
+            low = _lower(min(group.min for group in bounded))
+            high = _upper(max(group.max for group in bounded), column.physical_type)
         except (ValueError, OverflowError, pa.ArrowException):
             continue  # a time before the year 1 or behind 9999, which Python has not
         if low is not None and high is not None:
-            least[name], greatest[name] = low, high
-    return json.dumps(
-        {
-            "numRecords": metadata.num_rows,
-            "minValues": least,
-            "maxValues": greatest,
-            "nullCount": nulls,
-        }
+            least[name], greatest[name], nulls[name] = low, high, null_count
+    return (
+        f'{{"numRecords": {metadata.num_rows}, "minValues": {_object(least)}, '
+        f'"maxValues": {_object(greatest)}, "nullCount": {_object(nulls)}}}'
     )
 
 
-def _text(value: Any, *, up: bool) -> Any:
-    """The value in JSON; None: it cannot be a bound there."""
-    if isinstance(value, bool):
-        return None  # Delta has no bounds of booleans
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return None  # NaN is greater than all numbers to readers, and a footer does not tell of it
+def _object(values: dict[str, str]) -> str:
+    """An object of values that are JSON already: a decimal keeps all its digits."""
+    return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in values.items()) + "}"
+
+
+def _lower(value: Any) -> str | None:
+    """A lower bound in JSON; None: there is none."""
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST else None
+        return json.dumps(value[:_LONGEST])
     if isinstance(value, datetime.datetime):
-        return _milliseconds(value, up=up)
+        return json.dumps(_milliseconds(value, up=False))
+    return _exact(value)
+
+
+def _upper(value: Any, physical_type: str) -> str | None:
+    """An upper bound in JSON; None: there is none."""
+    if isinstance(value, str):
+        if len(value) <= _LONGEST:
+            return json.dumps(value)
+        # Whatever follows, it is not behind the last of all characters.
+        return None if value[_LONGEST] == _LAST else json.dumps(value[:_LONGEST] + _LAST)
+    if isinstance(value, datetime.datetime):
+        return json.dumps(_milliseconds(value, up=True))
+    if isinstance(value, float):
+        # To readers NaN is greater than all numbers, and a footer does not tell of it.
+        return None if math.isinf(value) else _GREATEST[physical_type]
+    return _exact(value)
+
+
+def _exact(value: Any) -> str | None:
+    if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return json.dumps(value)
     if isinstance(value, datetime.date):
-        return value.isoformat()
+        return json.dumps(value.isoformat())
     if isinstance(value, Decimal):
-        return None  # as a number in JSON it would lose digits
+        return f"{value:f}"
     return None
 
 

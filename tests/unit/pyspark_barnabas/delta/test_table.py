@@ -13,6 +13,7 @@ import deltalake
 import duckdb
 import polars
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute  # type: ignore[import-untyped]
 import pytest
 
 from barnabas.errors import ConfigError
@@ -197,6 +198,12 @@ def test_every_type_is_read_back_and_skipped_by(tmp_path: Path) -> None:
             datetime.datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=utc),
         ),
         "price": (pa.decimal128(10, 2), Decimal("1.10"), Decimal("-3.99")),
+        "exact": (
+            pa.decimal128(38, 9),
+            Decimal("-1.500000000"),
+            Decimal("12345678901234567890.123456789"),
+        ),
+        "single": (pa.float32(), 1.5, -2.5),
         "list": (pa.list_(pa.string()), ["a", None], []),
         "nested": (pa.struct([("a", pa.int64())]), {"a": 1}, {"a": None}),
         "nothing": (pa.string(), None, None),
@@ -209,6 +216,15 @@ def test_every_type_is_read_back_and_skipped_by(tmp_path: Path) -> None:
     found = read(tmp_path / "t")
     assert str(found) == str(given)
     lazily = polars.scan_delta(str(tmp_path / "t"))
+    dataset = deltalake.DeltaTable(str(tmp_path / "t")).to_pyarrow_dataset()
+    for name, (kind, *values) in kinds.items():
+        for at, value in enumerate(values):
+            if value is None or name in ("real", "list", "nested"):
+                continue  # NaN equals nothing, and the others cannot be compared
+            is_equal = pyarrow.compute.field(name) == pa.scalar(value, kind)
+            assert dataset.to_table(filter=is_equal)["number"].to_pylist() == [given[at]["number"]]
+    is_real = pyarrow.compute.field("real") < 0
+    assert dataset.to_table(filter=is_real).num_rows == 1
     late = datetime.datetime(2026, 1, 1, tzinfo=utc)
     assert lazily.filter(polars.col("at") > late).select("number").collect().to_dicts() == [
         {"number": 2**62}

@@ -17,8 +17,12 @@ from barnabas.errors import ConfigError
 IsStart = Callable[[bytes], object]
 """Whether a record begins with this line."""
 
-INDENTED = rb"(?!\s|at |Caused by:|\.\.\. |Traceback |[})\]]|$)"
-"""All lines begin one but those that are indented, blank or written by a stack trace."""
+INDENTED = (
+    rb"(?!\s|at |Caused by:|\.\.\. |Traceback |[})\]]|$"
+    rb"|(?:[a-z_]\w*\.)*[A-Z]\w*(?:Exception|Error|Throwable)(?:$|:|\s))"
+)
+"""All lines begin one but those that are indented, blank or written by a stack trace, which also
+writes the name of the exception."""
 
 
 class Reader(Protocol):

@@ -30,6 +30,7 @@ from barnabas.client.murmur2 import partition_for_key
 from barnabas.client.offsets import LATEST
 from barnabas.client.producer import Producer
 from barnabas.collector.encoding import LineEncoder
+from barnabas.collector.headers import HOST
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.positions import POSITIONS_TOPIC, Positions
 from barnabas.collector.record_reader import IsStart
@@ -46,9 +47,6 @@ from barnabas.records.compression import LZ4
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
-
-HOST: Final = "host"
-"""The header that says on which machine a line was collected."""
 
 _TRANSACTION_BYTES: Final = 8 << 20
 _POLL_MS: Final = 1_000

@@ -60,12 +60,9 @@ def read_dead_letters(snapshot: Snapshot) -> list[DeadLetters]:
     counts = Counter(dataset.to_table(columns=["reason"])["reason"].to_pylist())
     letters = []
     for reason, count in counts.most_common():
-        head = dataset.head(
-            _SAMPLES,
-            columns=["file", "line", "topic", "partition", "offset", "value"],
-            filter=pc.field("reason") == reason,
-        )
-        letters.append(DeadLetters(reason, count, [_sample(row) for row in head.to_pylist()]))
+        columns = ["file", "line", "topic", "partition", "offset", "value"]
+        some = snapshot.some("dead_letters", _SAMPLES, columns, pc.field("reason") == reason)
+        letters.append(DeadLetters(reason, count, [_sample(row) for row in some]))
     return letters
 
 

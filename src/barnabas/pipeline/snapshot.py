@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -42,6 +43,23 @@ class Snapshot:
         if self.control is None:
             return None
         return self._tables.stored(name, self.control.versions[name])
+
+    def some(
+        self, name: str, number: int, columns: list[str], condition: pc.Expression
+    ) -> list[dict[str, Any]]:
+        """Up to `number` rows of a table of which a row is written once.
+
+        File by file, and no further than it takes. `Dataset.head` is no help: with a filter it
+        misses rows, or leaves threads behind that abort the process at its end (pyarrow 26).
+        """
+        found: list[dict[str, Any]] = []
+        dataset = self.appended(name)
+        for fragment in dataset.get_fragments() if dataset is not None else ():
+            rows = fragment.to_table(columns=columns, filter=condition)
+            found += rows.slice(0, number - len(found)).to_pylist()
+            if len(found) == number:
+                break
+        return found
 
 
 def to_arrow(frame: pl.DataFrame) -> pa.Table:

@@ -33,9 +33,9 @@ def everything(reader: RecordReader) -> list[Line]:
 
 def test_stack_traces_belong_to_the_line_before() -> None:
     records = everything(RecordReader(io.BytesIO(TRACE), 0, 1, IS_START))
-    assert [(each.number, each.text.count(b"\n")) for each in records] == [(1, 0), (2, 6), (9, 0)]
+    assert [(each.number, each.text.count(b"\n")) for each in records] == [(1, 7), (9, 0)]
     assert b"\n".join(each.text for each in records) + b"\n" == TRACE
-    assert [each.position for each in records] == [0, 24, TRACE.index(b"2026-11-24 INFO")]
+    assert [each.position for each in records] == [0, TRACE.index(b"2026-11-24 INFO")]
     assert not any(each.is_cut for each in records)
 
 

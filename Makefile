@@ -19,10 +19,12 @@ ONLY ?=
 
 # make run
 INPUT ?=
-OUT ?= out
+OUT ?= $(if $(filter logs,$(PIPELINE)),out-logs,out)
 MASTER ?=
 SERVICE ?=
 SERVERS ?=
+PIPELINE ?= behaviour
+FORMATS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint format quick sim soak mutants bench bench-kafka bench-spark clean
@@ -30,6 +32,7 @@ SERVERS ?=
 help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
 	@echo '            INPUT=access.log  SERVICE=1  OUT=directory  MASTER=local[4]'
+	@echo '            PIPELINE=logs the logs of systems instead: INPUT=directory  FORMATS=file'
 	@echo '            SERVERS=localhost:9092 into a cluster that runs, instead of a broker of its own'
 	@echo 'make test   every test (what is not installed here skips, and says what to install)'
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
@@ -48,6 +51,7 @@ help:
 
 run: $(VENV)/run.stamp
 	@$(BIN)/python -m barnabas.pipeline run --out '$(OUT)' \
+		--pipeline '$(PIPELINE)' $(if $(FORMATS),--formats '$(FORMATS)') \
 		$(if $(INPUT),--input '$(INPUT)') $(if $(MASTER),--master '$(MASTER)') \
 		$(if $(filter-out 0,$(SERVICE)),--service) \
 		$(if $(SERVERS),--bootstrap-servers '$(SERVERS)')

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from barnabas.client import SyncConsumer, TopicPartition
+from barnabas.pipeline.accounts import Accounts, read_accounts
 from barnabas.pipeline.behaviour.definition import BEHAVIOUR, Behaviour
 from barnabas.pipeline.one_pass import OnePass
 from barnabas.pipeline.snapshot import Snapshot
@@ -28,6 +29,10 @@ def tables_in(directory: Path) -> Tables:
 
 def snapshot_of(directory: Path) -> Snapshot:
     return Snapshot(directory, BEHAVIOUR)
+
+
+def accounts_in(directory: Path) -> Accounts:
+    return read_accounts(snapshot_of(directory))[0]
 
 
 def taken(tables: Tables, batch: int, query: str, tasks: Tasks, send: Send) -> None:

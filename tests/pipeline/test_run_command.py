@@ -14,11 +14,11 @@ import pytest
 
 import barnabas
 from barnabas.client import SyncConsumer, TopicPartition
-from barnabas.pipeline.behaviour.figures import read_accounts, read_figures
+from barnabas.pipeline.behaviour.figures import read_figures
 from barnabas.pipeline.behaviour.generator import write_log
 from tests import foreign
 from tests.pipeline.independent import Found, compute
-from tests.pipeline.table_batches import ALL, tables_in
+from tests.pipeline.table_batches import ALL, accounts_in, tables_in
 
 DEAD_LETTER_TOPIC = "web-access-dead-letters"
 
@@ -114,7 +114,7 @@ def test_a_killed_run_continues_and_nothing_counts_twice_sp_4(command: Command) 
     process.communicate()
     control = tables_in(command.out / "tables").control()
     assert control is not None and control.batch < 4, "killed before the end"
-    assert read_accounts(command.out / "tables").read < found.lines
+    assert accounts_in(command.out / "tables").read < found.lines
 
     output, errors = command.start("--batch", "900").communicate(timeout=PATIENCE_S)
     assert command.process is not None and command.process.returncode == 0, errors
@@ -154,14 +154,14 @@ def test_a_service_follows_the_log_and_ends_on_sigterm_sp_4(command: Command) ->
     process = command.start("--service")
     tables, report = command.out / "tables", command.out / "report.html"
     command.until(
-        lambda: report.exists() and read_accounts(tables).read == compute(command.log).lines
+        lambda: report.exists() and accounts_in(tables).read == compute(command.log).lines
     )
     with command.log.open("ab") as file:
         file.write(content[half:-10])  # the last line is not whole yet
-    command.until(lambda: read_accounts(tables).read == 599)
+    command.until(lambda: accounts_in(tables).read == 599)
     with command.log.open("ab") as file:
         file.write(content[-10:])
-    command.until(lambda: read_accounts(tables).read == 600)
+    command.until(lambda: accounts_in(tables).read == 600)
     process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors

@@ -12,13 +12,13 @@ import pytest
 
 from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.offsets import LATEST
-from barnabas.pipeline.behaviour.figures import read_accounts
 from barnabas.pipeline.behaviour.generator import generate
 from barnabas.pipeline.session import SHORT_LIVED
 from tests import foreign
 from tests.integration.cluster_load import leader_of
 from tests.integration.test_cluster_command import LocalCluster, local_cluster
 from tests.pipeline.independent import compute
+from tests.pipeline.table_batches import accounts_in
 from tests.pipeline.test_run_command import PATIENCE_S, Command, dead_letters
 
 TOPIC = "web-access"
@@ -122,7 +122,7 @@ def test_leaders_are_killed_while_the_pipeline_reads(
         kill_leader_of(1, cluster, command)
         server.stop()
         wanted = server.written
-        command.until(lambda: read_accounts(tables).read >= wanted, SLOW_MACHINE_S)
+        command.until(lambda: accounts_in(tables).read >= wanted, SLOW_MACHINE_S)
         assert (planned / "1").exists(), "read in more than one batch"
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=PATIENCE_S)

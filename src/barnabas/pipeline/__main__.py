@@ -13,14 +13,18 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.pipeline.stop import Stop
 
+if TYPE_CHECKING:
+    from barnabas.pipeline.application import Application
+
 _DESCRIPTION = """\
-Collects the lines of a web server's access log into a topic of an embedded broker, or of a cluster
-that runs already, works them up with Spark into tables of visits, and draws a page of them. A
-second run with the same --out goes on where the first one ended.
+Collects the lines of a web server's access log, or the log files of systems, into a topic of an
+embedded broker or of a cluster that runs already, makes tables of them with Spark, and draws a page
+of these. A second run with the same --out goes on where the first one ended.
 """
 _EXAMPLES = """\
 examples:
@@ -29,6 +33,7 @@ examples:
   python -m barnabas.pipeline run --input access.log --service   go on while the log grows
   python -m barnabas.pipeline run --service --bootstrap-servers 127.0.0.1:9092,127.0.0.1:9093
                                                                  into a cluster's topics
+  python -m barnabas.pipeline run --pipeline logs --input /var/log --out out-logs
   python -m barnabas.pipeline report                             only draw the page again
 """
 
@@ -62,6 +67,20 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="draw the page again from the tables")
     for command in (run, report):
         command.add_argument(
+            "--pipeline",
+            choices=("behaviour", "logs"),
+            default="behaviour",
+            help="behaviour: of visitors, from the access log of a web server; logs: of systems,"
+            " from their log files (default: behaviour)",
+        )
+        command.add_argument(
+            "--formats",
+            type=Path,
+            metavar="FILE",
+            help="formats of log lines beside those that are known, for --pipeline logs; see"
+            " docs/system-logs.md",
+        )
+        command.add_argument(
             "--out", type=Path, default=Path("out"), help="directory of everything (default: out)"
         )
         command.add_argument(
@@ -70,9 +89,14 @@ def _parser() -> argparse.ArgumentParser:
             help="print network addresses whole on the page (default: only the network that they"
             " are of, as pages get shared)",
         )
-    run.add_argument("--input", type=Path, metavar="FILE", help="an access log (default: made up)")
-    run.add_argument("--lines", type=_positive, default=100_000, help="of the log made up")
-    run.add_argument("--seed", type=int, default=1926, help="of the log made up")
+    run.add_argument(
+        "--input",
+        type=Path,
+        metavar="FILE",
+        help="an access log; a log file or a directory of them (default: generated)",
+    )
+    run.add_argument("--lines", type=_positive, default=100_000, help="of the generated input")
+    run.add_argument("--seed", type=int, default=1926, help="of the generated input")
     run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
     run.add_argument("--service", action="store_true", help="go on until Ctrl-C")
     brokers = run.add_mutually_exclusive_group()
@@ -80,9 +104,9 @@ def _parser() -> argparse.ArgumentParser:
     brokers.add_argument(
         "--bootstrap-servers",
         metavar="HOST:PORT,...",
-        help="of a cluster that runs already (default: a broker of the run's own); its topics"
-        " web-access and web-access-dead-letters are made, with as many replicas as it gives to"
-        " new topics",
+        help="of a cluster that runs already (default: a broker of the run's own); the pipeline's"
+        " topics (web-access or system-logs, and -dead-letters) are made, with as many replicas as"
+        " it gives to new topics",
     )
     run.add_argument(
         "--batch", type=_positive, default=250_000, help="records a micro-batch has at most"
@@ -94,7 +118,6 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    from barnabas.pipeline.behaviour.application import user_behaviour
     from barnabas.pipeline.run import Options, Run
     from barnabas.pipeline.workspace import Workspace
 
@@ -109,13 +132,14 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         bootstrap_servers=given.bootstrap_servers,
         show_addresses=given.show_addresses,
     )
+    application = _application(given)
     stop.listen()
     with Workspace(given.out) as workspace:
         logging.raiseExceptions = False  # a full disk need not be told twice
         form = "%(asctime)s %(levelname)s %(name)s %(message)s"
         logging.basicConfig(filename=workspace.run_log, level=logging.INFO, format=form)
         try:
-            return 0 if Run(user_behaviour(), options, workspace, stop).run() else 1
+            return 0 if Run(application, options, workspace, stop).run() else 1
         except (PySparkException, Py4JError, BarnabasError, OSError) as error:
             # A full disk shows in many ways; what helps is the same.
             if workspace.is_full():
@@ -130,11 +154,10 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
 
 
 def _report(given: argparse.Namespace, stop: Stop) -> int:
-    from barnabas.pipeline.behaviour.application import user_behaviour
     from barnabas.pipeline.page.page import PageOptions
     from barnabas.pipeline.snapshot import Snapshot
 
-    application, tables = user_behaviour(), given.out / "tables"
+    application, tables = _application(given), given.out / "tables"
     if Snapshot(tables, application.definition.layout).control is None:
         raise ConfigError(f"no tables in {given.out}: run `python -m barnabas.pipeline run` first")
     path = given.out / "report.html"
@@ -142,6 +165,18 @@ def _report(given: argparse.Namespace, stop: Stop) -> int:
     application.write_report(tables, path, PageOptions(now, show_addresses=given.show_addresses))
     sys.stdout.write(f"{path}\n")
     return 0
+
+
+def _application(given: argparse.Namespace) -> Application:
+    if given.pipeline == "logs":
+        from barnabas.pipeline.logs.application import system_logs
+
+        return system_logs(given.formats)
+    from barnabas.pipeline.behaviour.application import user_behaviour
+
+    if given.formats is not None:
+        raise ConfigError("--formats is for --pipeline logs")
+    return user_behaviour()
 
 
 _ACTIONS: Mapping[str, Callable[[argparse.Namespace, Stop], int]] = {

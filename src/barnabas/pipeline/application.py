@@ -48,7 +48,7 @@ class Application(NamedTuple):
     generate: Callable[[Path, int, int], None]
     """Writes an input: to this path, of so many lines, from this seed."""
     generated: str
-    """What its name begins with."""
+    """Its name, with {seed} and {lines}."""
     check_input: Callable[[Path], None]
     """Raises `ConfigError` or `OSError` where it cannot be read."""
     collecting: Callable[[Source], AbstractContextManager[Collecting]]

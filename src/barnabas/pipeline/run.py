@@ -119,7 +119,7 @@ class Run:
             self._steps.tell("input", str(given))
             return given
         lines, seed = self._options.lines, self._options.seed
-        path = self._workspace.generated(self._application.generated, lines, seed)
+        path = self._workspace.generated(self._application.generated.format(lines=lines, seed=seed))
         with self._steps.timed("input") as told:
             if not path.exists():
                 self._application.generate(path, lines, seed)

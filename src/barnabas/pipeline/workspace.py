@@ -134,8 +134,8 @@ class Workspace:
     def report(self) -> Path:
         return self.directory / "report.html"
 
-    def generated(self, name: str, lines: int, seed: int) -> Path:
-        """Where the generated log of so many lines from this seed is kept."""
+    def generated(self, name: str) -> Path:
+        """Where the generated input of this name is kept."""
         directory = self.directory / "input"
         directory.mkdir(exist_ok=True)
-        return directory / f"{name}-{seed}-{lines}.log"
+        return directory / name

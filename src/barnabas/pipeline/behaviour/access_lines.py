@@ -11,6 +11,7 @@ from typing import Final
 import polars as pl
 
 from barnabas.pipeline.behaviour.access_line import Fields, parse_line
+from barnabas.pipeline.texts import texts
 
 _WORD: Final = r'[^\x00-\x20\x7f"\\]+'
 _QUOTED: Final = r'[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f"\\]*'
@@ -56,11 +57,11 @@ def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
 
     `is_cut`: booleans, true where a value is only the beginning of a longer line.
     """
-    texts = pl.DataFrame(
-        {"value": values, "is_cut": is_cut, "text": _texts(values).str.strip_chars_end("\r")}
+    lines = pl.DataFrame(
+        {"value": values, "is_cut": is_cut, "text": texts(values).str.strip_chars_end("\r")}
     ).with_row_index("row")
-    fast = _matched(texts)
-    slow = texts.join(fast, on="row", how="anti")
+    fast = _matched(lines)
+    slow = lines.join(fast, on="row", how="anti")
     odd = pl.DataFrame(
         [_row(value, cut) for value, cut in zip(slow["value"], slow["is_cut"], strict=True)],
         schema=SCHEMA,
@@ -71,28 +72,13 @@ def parse_lines(values: pl.Series, is_cut: pl.Series) -> pl.DataFrame:
 
 def matched_count(values: pl.Series) -> int:
     """How many of these lines the pattern takes."""
-    return int(_texts(values).str.contains(_PATTERN).sum())
+    return int(texts(values).str.contains(_PATTERN).sum())
 
 
-def _texts(values: pl.Series) -> pl.Series:
-    """The values as texts, null where one is not UTF-8."""
-    try:
-        return values.cast(pl.String)
-    except pl.exceptions.ComputeError:  # names no row
-        return pl.Series([_text(value) for value in values], dtype=pl.String)
-
-
-def _text(value: bytes | None) -> str | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _matched(texts: pl.DataFrame) -> pl.DataFrame:
+def _matched(lines: pl.DataFrame) -> pl.DataFrame:
     """What the pattern takes, with the number of its row."""
     fields = pl.col("text").str.extract_groups(_PATTERN).alias("fields")
-    found = texts.filter(~pl.col("is_cut")).select("row", fields).unnest("fields")
+    found = lines.filter(~pl.col("is_cut")).select("row", fields).unnest("fields")
     stamp = pl.concat_str(
         "year",
         pl.lit("-"),

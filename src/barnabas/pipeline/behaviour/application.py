@@ -26,7 +26,7 @@ def user_behaviour() -> Application:
         topic="web-access",
         partitions=3,
         generate=write_log,
-        generated="access",
+        generated="access-{seed}-{lines}.log",
         check_input=_check,
         collecting=_collecting,
         write_report=lambda tables, page, options: write_report(

@@ -122,12 +122,16 @@ class Intervals:
 
     def bars(self, tops: Sequence[float], floor: float, style: str) -> Markup:
         """Columns from `floor` up; one path for all."""
+        return self.columns(tops, [floor] * len(tops), style)
+
+    def columns(self, tops: Sequence[float], bottoms: Sequence[float], style: str) -> Markup:
+        """Columns between two lines, for those that stand upon others; one path for all."""
         wide = self._width * _STRETCHED
         gap = min(1.0, wide * 0.15)
         path = "".join(
-            f"M{self._x(i) + gap / 2:.1f} {floor:.1f}V{top:.1f}h{wide - gap:.2f}V{floor:.1f}Z"
-            for i, top in enumerate(tops)
-            if floor - top > 0.05
+            f"M{self._x(i) + gap / 2:.1f} {bottom:.1f}V{top:.1f}h{wide - gap:.2f}V{bottom:.1f}Z"
+            for i, (top, bottom) in enumerate(zip(tops, bottoms, strict=True))
+            if bottom - top > 0.05
         )
         return self._shape(path, style)
 

@@ -1,0 +1,1 @@
+"""The logs of systems: entries, templates, bursts, silent components, SSH logins."""

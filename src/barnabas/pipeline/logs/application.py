@@ -1,0 +1,36 @@
+"""The pipeline of system logs as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.pipeline.application import Application
+from barnabas.pipeline.logs.collecting import check_input, collecting
+from barnabas.pipeline.logs.definition import SystemLogs
+from barnabas.pipeline.logs.figures import read_figures
+from barnabas.pipeline.logs.formats import known_formats, read_formats
+from barnabas.pipeline.logs.generator import write_logs
+from barnabas.pipeline.logs.report import write_report
+from barnabas.pipeline.logs.summary import summary
+
+
+def system_logs(formats: Path | None = None) -> Application:
+    """`formats`: a file of a user's own, tried before those that are known.
+
+    Raises `ConfigError` and `OSError` where it is wrong.
+    """
+    own = read_formats(formats) if formats is not None else ()
+    return Application(
+        definition=SystemLogs((*own, *known_formats())),
+        title="barnabas system logs",
+        topic="system-logs",
+        partitions=3,
+        generate=write_logs,
+        generated="logs-{seed}-{lines}",
+        check_input=check_input,
+        collecting=collecting,
+        write_report=lambda tables, page, options: write_report(
+            page, read_figures(tables), options
+        ),
+        summary=lambda tables: summary(read_figures(tables)),
+    )

@@ -1,0 +1,81 @@
+"""Bursts: minutes in which a template comes far more often than it usually does. Pure.
+
+What is usual is the mean of a template's other minutes, those without a line included. Counts of
+rare events scatter like Poisson's, so the bound is that mean, six standard deviations and one more
+line; and a burst has ten lines and five times the usual. Minutes side by side are one burst.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+import polars as pl
+
+_LEAST_LINES: Final = 10
+_LEAST_TIMES: Final = 5
+_DEVIATIONS: Final = 6
+_LEAST_SPAN_MINUTES: Final = 10
+_MINUTE: Final = timedelta(minutes=1)
+
+
+class Burst(NamedTuple):
+    template: str
+    begin: datetime
+    minutes: int
+    lines: int
+    usual_a_minute: float
+
+    @property
+    def end(self) -> datetime:
+        return self.begin + self.minutes * _MINUTE
+
+    @property
+    def excess(self) -> float:
+        """Lines above the usual."""
+        return self.lines - self.minutes * self.usual_a_minute
+
+
+def bursts(template_minutes: pl.DataFrame, templates: pl.DataFrame) -> list[Burst]:
+    """All of them, those of the most excess first.
+
+    Tables `template_minutes` and `templates`, merged. A format that has less than ten minutes has
+    none: nothing is usual yet.
+    """
+    counts = template_minutes.join(templates.select("template", "format"), on="template")
+    span = counts.group_by("format").agg(
+        ((pl.col("minute").max() - pl.col("minute").min()).dt.total_minutes() + 1).alias("span")
+    )
+    totals = counts.group_by("template").agg(pl.col("lines").sum().alias("total"))
+    rows = counts.join(span, on="format").join(totals, on="template")
+    usual = (pl.col("total") - pl.col("lines")) / (pl.col("span") - 1)
+    bound = usual + _DEVIATIONS * usual.sqrt() + 1
+    peaks = rows.filter(
+        (pl.col("span") >= _LEAST_SPAN_MINUTES)
+        & (pl.col("lines") >= _LEAST_LINES)
+        & (pl.col("lines") > bound)
+        & (pl.col("lines") >= _LEAST_TIMES * usual)
+    ).sort("template", "minute")
+    is_next = (pl.col("minute") - pl.col("minute").shift(1) == _MINUTE) & (
+        pl.col("template") == pl.col("template").shift(1)
+    )
+    joined = (
+        peaks.with_columns((~is_next.fill_null(False)).cum_sum().alias("burst"))
+        .group_by("burst", "template", "span", "total")
+        .agg(
+            pl.col("minute").min().alias("begin"),
+            pl.len().alias("minutes"),
+            pl.col("lines").sum(),
+        )
+    )
+    found = [
+        Burst(
+            row["template"],
+            row["begin"],
+            row["minutes"],
+            row["lines"],
+            (row["total"] - row["lines"]) / max(1, row["span"] - row["minutes"]),
+        )
+        for row in joined.iter_rows(named=True)
+    ]
+    return sorted(found, key=lambda each: (-each.excess, each.begin, each.template))

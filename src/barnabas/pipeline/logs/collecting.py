@@ -1,0 +1,102 @@
+"""Brings log files into the pipeline's topic, by the collector that `barnabas collect` runs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from barnabas.collector.log_paths import LogPaths
+from barnabas.collector.record_reader import INDENTED, record_start
+from barnabas.collector.shipper import Shipment, Shipped, ship
+from barnabas.errors import ConfigError
+from barnabas.pipeline.application import Source
+
+_JOIN_S = 30.0
+
+
+class Files:
+    """Implements `Collecting` for a file, or all files of a directory."""
+
+    def __init__(self, source: Source) -> None:
+        self._paths = [str(source.input)]
+        # The workspace is part of the name, so that two of them do not share positions.
+        name = f"pipeline-{source.workspace.directory.resolve()}"
+        rule = record_start(INDENTED)
+        self._shipment = Shipment(
+            source.bootstrap_servers, source.topic, name, socket.gethostname(), is_start=rule
+        )
+        self._service: _Service | None = None
+
+    def collect(self) -> str:
+        stopping = asyncio.Event()
+        shipped = asyncio.run(ship(self._shipment, LogPaths(self._paths), stopping, once=True))
+        if not shipped.lines:
+            return f"nothing new in {self._paths[0]}"
+        cut = f", {shipped.cut_lines:,} of them cut, being too long" if shipped.cut_lines else ""
+        return f"{shipped.lines:,} records, {shipped.size_bytes / 1e6:.1f} MB{cut}"
+
+    def poll(self) -> None:
+        """Raises what the service that runs beside died of."""
+        if self._service is None:
+            self._service = _Service(self._shipment, LogPaths(self._paths))
+        self._service.check()
+
+    def sent_lines(self) -> None:
+        """A record may have several lines, so their number is not known."""
+        return
+
+    def close(self) -> None:
+        if self._service is not None:
+            self._service.stop()
+
+
+class _Service:
+    """The collector in a thread with a loop of its own."""
+
+    def __init__(self, shipment: Shipment, paths: LogPaths) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._stopping = asyncio.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._run, args=(shipment, paths), name="collector", daemon=True
+        )
+        self._thread.start()
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(_JOIN_S)
+
+    def _run(self, shipment: Shipment, paths: LogPaths) -> None:
+        try:
+            self._loop.run_until_complete(self._ship(shipment, paths))
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._loop.close()
+
+    async def _ship(self, shipment: Shipment, paths: LogPaths) -> Shipped:
+        return await ship(shipment, paths, self._stopping)
+
+
+@contextmanager
+def collecting(source: Source) -> Iterator[Files]:
+    files = Files(source)
+    try:
+        yield files
+    finally:
+        files.close()
+
+
+def check_input(path: Path) -> None:
+    """Raises `ConfigError` where there is nothing to read: no file, directory or match."""
+    if not path.is_dir() and not any(each.exists() for each in LogPaths([str(path)]).paths()):
+        raise ConfigError(f"{path}: there is no such file or directory")

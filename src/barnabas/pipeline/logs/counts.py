@@ -1,0 +1,104 @@
+"""Tables of system logs that count: lines by minute, component and template. Pure.
+
+A table after a batch is the table before it and the part of the batch, put together by `merged`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import polars as pl
+
+from barnabas.pipeline.logs import logins
+from barnabas.pipeline.logs.schemas import MERGED
+from barnabas.pipeline.places import merged_files
+
+_MINUTE_US: Final = 60_000_000
+_HOUR_US: Final = 60 * _MINUTE_US
+
+
+def counted(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The parts of all tables but `files` that these entries come to; they have `time_us`."""
+    day = pl.from_epoch(pl.col("time_us"), time_unit="us").dt.date()
+    time = pl.from_epoch("time_us", time_unit="us").dt.replace_time_zone("UTC")
+    rows = entries.with_columns(
+        day.alias("day"),
+        time.alias("first"),
+        time.alias("last"),
+        _floor(_MINUTE_US).alias("minute"),
+        _floor(_HOUR_US).alias("hour"),
+        pl.lit(1, pl.Int64).alias("lines"),
+    )
+    with_template = rows.filter(pl.col("template").is_not_null())
+    return {
+        "minutes": _merged_minutes(rows),
+        "components": _merged_components(rows),
+        "templates": _counted_templates(with_template),
+        "template_minutes": _merged_template_minutes(with_template),
+        "logins": logins.logins(rows).select(MERGED["logins"].names),
+    }
+
+
+def merged(name: str, parts: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a table that its parts come to."""
+    return _MERGED[name](parts).select(MERGED[name].names)
+
+
+def _floor(step_us: int) -> pl.Expr:
+    whole = pl.col("time_us") // step_us * step_us
+    return pl.from_epoch(whole, time_unit="us").dt.replace_time_zone("UTC")
+
+
+def _merged_minutes(parts: pl.DataFrame) -> pl.DataFrame:
+    return parts.group_by("minute", "format", "level", "day").agg(pl.col("lines").sum())
+
+
+def _merged_components(parts: pl.DataFrame) -> pl.DataFrame:
+    keys = ("hour", "format", "host", "component", "level", "day")
+    return parts.group_by(keys).agg(
+        pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max()
+    )
+
+
+def _merged_template_minutes(parts: pl.DataFrame) -> pl.DataFrame:
+    return parts.group_by("minute", "template", "day").agg(pl.col("lines").sum())
+
+
+def _counted_templates(rows: pl.DataFrame) -> pl.DataFrame:
+    nothing = pl.lit(None, pl.String)
+    return (
+        rows.group_by("template", "format")
+        .agg(pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max())
+        .with_columns(
+            pl.lit(None, pl.Int64).alias("number"),
+            nothing.alias("began"),
+            nothing.alias("text"),
+            pl.lit(-1, pl.Int64).alias("wildcards"),
+        )
+    )
+
+
+def _merged_templates(parts: pl.DataFrame) -> pl.DataFrame:
+    """The text is the one with the most wildcards: a template only becomes more general."""
+    return parts.group_by("template").agg(
+        pl.col("number", "format", "began").drop_nulls().first(),
+        pl.col("text").get(pl.col("wildcards").arg_max()),
+        pl.col("wildcards").max(),
+        pl.col("lines").sum(),
+        pl.col("first").min(),
+        pl.col("last").max(),
+    )
+
+
+_MERGED: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingProxyType(
+    {
+        "minutes": _merged_minutes,
+        "components": _merged_components,
+        "templates": _merged_templates,
+        "template_minutes": _merged_template_minutes,
+        "logins": logins.added_up,
+        "files": merged_files,
+    }
+)

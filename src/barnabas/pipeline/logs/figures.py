@@ -1,0 +1,231 @@
+"""The numbers behind the page of system logs, read from the tables as they are at one moment."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import polars as pl
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from barnabas.pipeline.accounts import Accounts, DeadLetters, read_accounts, read_dead_letters
+from barnabas.pipeline.logs.bursts import bursts
+from barnabas.pipeline.logs.definition import LOGS
+from barnabas.pipeline.logs.formats import RAW
+from barnabas.pipeline.logs.incidents import Incident, incidents
+from barnabas.pipeline.logs.intrusions import Intruder, intruders
+from barnabas.pipeline.logs.levels import LEVELS
+from barnabas.pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
+from barnabas.pipeline.logs.silences import Silence, silences
+from barnabas.pipeline.snapshot import Snapshot
+
+NO_LEVEL: Final = "no level"
+NEW_SHARE: Final = 0.2
+"""A template is new if it came first in this last part of its log's time."""
+_INTERVALS: Final = 120
+_STEPS_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10_080)
+
+
+class Moment(NamedTuple):
+    at: datetime  # UTC, without a zone
+    by_level: dict[str, int]
+
+
+class System(NamedTuple):
+    """The lines of one format."""
+
+    name: str
+    lines: int
+    by_level: dict[str, int]
+    begin: datetime
+    end: datetime
+    step: timedelta
+    moments: list[Moment]
+    templates: int
+    components: int
+
+
+class TemplateRow(NamedTuple):
+    id: str
+    format: str
+    text: str
+    lines: int
+    first: datetime
+    last: datetime
+
+
+class ComponentRow(NamedTuple):
+    format: str
+    component: str
+    lines: int
+    errors: int  # ERROR and FATAL
+    warnings: int
+
+
+class Logins(NamedTuple):
+    """Attempts by SSH."""
+
+    accepted: int = 0
+    failed: int = 0
+    addresses: int = 0
+
+
+class Figures(NamedTuple):
+    """Everything that the page shows."""
+
+    accounts: Accounts
+    files: list[tuple[str, Accounts]]
+    systems: list[System]
+    hosts: int
+    templates: list[TemplateRow]  # of the most lines first
+    new_templates: list[TemplateRow]  # the newest first
+    incidents: list[Incident]
+    silences: list[Silence]
+    components: list[ComponentRow]
+    logins: Logins
+    intruders: list[Intruder]
+    raw_lines: int
+    raw_samples: list[tuple[str, str]]
+    dead_letters: list[DeadLetters]
+
+    @property
+    def lines(self) -> int:
+        return sum(each.lines for each in self.systems)
+
+    @property
+    def errors(self) -> int:
+        return sum(
+            each.by_level.get("ERROR", 0) + each.by_level.get("FATAL", 0) for each in self.systems
+        )
+
+    def text_of(self, template: str) -> str:
+        return next((each.text for each in self.templates if each.id == template), template)
+
+
+def read_figures(tables: Path) -> Figures:
+    """The figures of the tables as they are now; all zero before the first batch."""
+    snapshot = Snapshot(tables, LOGS)
+    accounts, files = read_accounts(snapshot)
+    minutes, components = snapshot.frame("minutes"), snapshot.frame("components")
+    templates, logins = snapshot.frame("templates"), snapshot.frame("logins")
+    rows = _templates(templates)
+    formats = {each.id: each.format for each in rows}
+    systems = _systems(minutes, components, templates)
+    found = bursts(snapshot.frame("template_minutes"), templates)
+    return Figures(
+        accounts=accounts,
+        files=files,
+        systems=systems,
+        hosts=components["host"].drop_nulls().n_unique(),
+        templates=rows,
+        new_templates=_new(rows, systems),
+        incidents=incidents(found, formats),
+        silences=silences(components),
+        components=_components(components),
+        logins=_logins(logins),
+        intruders=intruders(logins),
+        raw_lines=next((each.lines for each in systems if each.name == RAW), 0),
+        raw_samples=_raw_samples(snapshot),
+        dead_letters=read_dead_letters(snapshot),
+    )
+
+
+def _systems(
+    minutes: pl.DataFrame, components: pl.DataFrame, templates: pl.DataFrame
+) -> list[System]:
+    named = minutes.with_columns(pl.col("level").fill_null(NO_LEVEL))
+    counts = templates.group_by("format").agg(pl.len())
+    by_format = dict(counts.iter_rows())
+    parts = components.group_by("format").agg(pl.col("component").drop_nulls().n_unique())
+    components_of = dict(parts.iter_rows())
+    found = [
+        _system(str(name), rows, by_format.get(name, 0), components_of.get(name, 0))
+        for (name,), rows in named.group_by(["format"])
+    ]
+    return sorted(found, key=lambda each: (each.name == RAW, -each.lines, each.name))
+
+
+def _system(name: str, rows: pl.DataFrame, templates: int, components: int) -> System:
+    times = rows["minute"].dt.replace_time_zone(None)
+    begin, newest = times.min(), times.max()
+    assert isinstance(begin, datetime) and isinstance(newest, datetime)
+    span_minutes = int((newest - begin) / timedelta(minutes=1)) + 1
+    step_minutes = next(
+        (each for each in _STEPS_MINUTES if span_minutes / each <= _INTERVALS),
+        _STEPS_MINUTES[-1] * (span_minutes // (_STEPS_MINUTES[-1] * _INTERVALS) + 1),
+    )
+    step = timedelta(minutes=step_minutes)
+    number = ((times - begin).dt.total_minutes() // step_minutes).alias("number")
+    sums = rows.with_columns(number).group_by("number", "level").agg(pl.col("lines").sum())
+    moments = [Moment(begin + i * step, {}) for i in range((span_minutes - 1) // step_minutes + 1)]
+    for at, level, lines in sums.iter_rows():
+        moments[at].by_level[level] = lines
+    by_level = dict(rows.group_by("level").agg(pl.col("lines").sum()).iter_rows())
+    return System(
+        name=name,
+        lines=sum(by_level.values()),
+        by_level={level: by_level[level] for level in (*LEVELS, NO_LEVEL) if level in by_level},
+        begin=begin,
+        end=newest,
+        step=step,
+        moments=moments,
+        templates=templates,
+        components=components,
+    )
+
+
+def _templates(templates: pl.DataFrame) -> list[TemplateRow]:
+    ordered = templates.sort("lines", "template", descending=[True, False])
+    columns = ("template", "format", "text", "lines", "first", "last")
+    return [TemplateRow(*row) for row in ordered.select(columns).iter_rows()]
+
+
+def _new(rows: list[TemplateRow], systems: list[System]) -> list[TemplateRow]:
+    bounds = {each.name: each.end - NEW_SHARE * (each.end - each.begin) for each in systems}
+    old_enough = {each.name for each in systems if each.end - each.begin >= timedelta(minutes=10)}
+    new = [
+        each
+        for each in rows
+        if each.format in old_enough and each.first.replace(tzinfo=None) > bounds[each.format]
+    ]
+    return sorted(new, key=lambda each: (each.first, each.id), reverse=True)
+
+
+def _components(components: pl.DataFrame) -> list[ComponentRow]:
+    def lines(*levels: str) -> pl.Expr:
+        return pl.col("lines").filter(pl.col("level").is_in(levels)).sum()
+
+    rows = (
+        components.filter(pl.col("component").is_not_null())
+        .group_by("format", "component")
+        .agg(
+            pl.col("lines").sum().alias("all"),
+            lines("ERROR", "FATAL").alias("errors"),
+            lines("WARN").alias("warnings"),
+        )
+        .sort("errors", "warnings", "all", "component", descending=[True, True, True, False])
+    )
+    return [ComponentRow(*row) for row in rows.iter_rows()]
+
+
+def _logins(logins: pl.DataFrame) -> Logins:
+    by_outcome = dict(logins.group_by("outcome").agg(pl.col("attempts").sum()).iter_rows())
+    failed = by_outcome.get(FAILED, 0) or by_outcome.get(REFUSED, 0)
+    return Logins(by_outcome.get(ACCEPTED, 0), failed, logins["address"].drop_nulls().n_unique())
+
+
+_SAMPLES: Final = 5
+_SAMPLE_CHARACTERS: Final = 180
+
+
+def _raw_samples(snapshot: Snapshot) -> list[tuple[str, str]]:
+    is_raw = (pc.field("format") == RAW) & (pc.field("message") != "")
+    head = snapshot.some("entries", _SAMPLES, ["file", "line", "message"], is_raw)
+    return [
+        (
+            f"{Path(row['file']).name}, line {row['line']}" if row["file"] else "",
+            row["message"][:_SAMPLE_CHARACTERS],
+        )
+        for row in head
+    ]

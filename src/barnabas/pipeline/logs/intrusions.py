@@ -1,0 +1,65 @@
+"""Who tried to break in by SSH: addresses with many failed logins. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import polars as pl
+
+from barnabas.pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
+
+LEAST_FAILURES: Final = 5
+"""In an hour: so many nobody has who mistypes a password."""
+_NAMES: Final = 3
+
+
+class Intruder(NamedTuple):
+    """An address that has tried to guess its way in."""
+
+    address: str
+    failures: int
+    users: int
+    names: tuple[str, ...]  # those tried most often
+    first: datetime
+    last: datetime
+    entered_as: tuple[str, ...]
+    """Users as whom somebody came in from there after a failure."""
+
+
+def intruders(logins: pl.DataFrame) -> list[Intruder]:
+    """Table `logins`, merged. Those that came in first, then by their failures."""
+    said = logins.filter(pl.col("outcome") == FAILED)
+    by_pam = logins.filter(pl.col("outcome") == REFUSED)
+    # Where sshd reports its failures, PAM's are the same attempts.
+    failures = pl.concat(
+        [said, by_pam.join(said.select("host").unique(), "host", "anti", nulls_equal=True)]
+    )
+    failures = failures.filter(pl.col("address").is_not_null())
+    accepted = logins.filter(pl.col("outcome") == ACCEPTED)
+    hourly = failures.group_by("address", "hour").agg(pl.col("attempts").sum())
+    many = hourly.filter(pl.col("attempts") >= LEAST_FAILURES)["address"].unique()
+    found = []
+    for (address,), rows in failures.filter(pl.col("address").is_in(many.implode())).group_by(
+        ["address"]
+    ):
+        by_user = (
+            rows.drop_nulls("user")
+            .group_by("user")
+            .agg(pl.col("attempts").sum())
+            .sort("attempts", "user", descending=[True, False])
+        )
+        first = rows["first"].min()
+        came_in = accepted.filter((pl.col("address") == address) & (pl.col("last") >= first))
+        found.append(
+            Intruder(
+                str(address),
+                int(rows["attempts"].sum()),
+                by_user.height,
+                tuple(by_user["user"].head(_NAMES)),
+                first,  # type: ignore[arg-type]
+                rows["last"].max(),  # type: ignore[arg-type]
+                tuple(came_in["user"].drop_nulls().unique().sort()),
+            )
+        )
+    return sorted(found, key=lambda each: (not each.entered_as, -each.failures, each.address))

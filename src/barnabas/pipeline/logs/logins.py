@@ -1,0 +1,70 @@
+"""Attempts to log in by SSH, as `sshd` and PAM log them. Pure.
+
+outcome    accepted   somebody is in
+           failed     a password or key was refused
+           refused    PAM says that authentication failed: in older systems, where `sshd` does not
+                      say so itself, this is all there is; elsewhere it is the same attempt again
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+ACCEPTED: Final = "accepted"
+FAILED: Final = "failed"
+REFUSED: Final = "refused"
+
+# The user's name is what the client says, blanks and all: of several " from " the last counts.
+_SSHD: Final = (
+    r"^(?:message repeated (?<times>[0-9]{1,9}) times: \[ ?)?"
+    r"(?<what>Accepted|Failed) \S+ for (?:invalid user |illegal user )?(?<user>.*)"
+    r" from (?<address>\S+) port [0-9]+"
+)
+_PAM: Final = (
+    r"^(?:\S+ )?authentication failure; .*\brhost=(?<address>\S+)(?: +user=(?<user>.*))? *$"
+)
+_HOUR_US: Final = 3_600_000_000
+
+
+def logins(entries: pl.DataFrame) -> pl.DataFrame:
+    """Attempts in these entries, which have `time_us` and `day`: schema `LOGINS`, added up."""
+    ours = entries.filter(pl.col("component").str.starts_with("sshd"))
+    found = ours.select(
+        "time_us",
+        "day",
+        "host",
+        pl.col("message").str.extract_groups(_SSHD).alias("sshd"),
+        pl.col("message").str.extract_groups(_PAM).alias("pam"),
+    )
+    sshd, pam = pl.col("sshd").struct, pl.col("pam").struct
+    outcome = (
+        pl.when(sshd.field("what") == "Accepted")
+        .then(pl.lit(ACCEPTED))
+        .when(sshd.field("what") == "Failed")
+        .then(pl.lit(FAILED))
+        .when(pam.field("address").is_not_null())
+        .then(pl.lit(REFUSED))
+    )
+    hour = pl.col("time_us") // _HOUR_US * _HOUR_US
+    time = pl.from_epoch("time_us", time_unit="us").dt.replace_time_zone("UTC")
+    return added_up(
+        found.select(
+            pl.from_epoch(hour, time_unit="us").dt.replace_time_zone("UTC").alias("hour"),
+            "host",
+            pl.coalesce(sshd.field("address"), pam.field("address")).alias("address"),
+            pl.coalesce(sshd.field("user"), pam.field("user")).str.strip_chars().alias("user"),
+            outcome.alias("outcome"),
+            sshd.field("times").cast(pl.Int64, strict=False).fill_null(1).alias("attempts"),
+            time.alias("first"),
+            time.alias("last"),
+            "day",
+        ).filter(pl.col("outcome").is_not_null())
+    )
+
+
+def added_up(parts: pl.DataFrame) -> pl.DataFrame:
+    return parts.group_by("hour", "host", "address", "user", "outcome", "day").agg(
+        pl.col("attempts").sum(), pl.col("first").min(), pl.col("last").max()
+    )

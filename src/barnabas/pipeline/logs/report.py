@@ -1,0 +1,111 @@
+"""Writes the page of system logs, and its figures as JSON beside it.
+
+`figures.py` has the numbers, `pictures.py` the pictures, `templates/logs.html` the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from barnabas.pipeline.logs import pictures
+from barnabas.pipeline.logs.figures import Figures
+from barnabas.pipeline.logs.formats import RAW
+from barnabas.pipeline.logs.incidents import Incident
+from barnabas.pipeline.page import page, words
+from barnabas.pipeline.page.addresses import masked
+from barnabas.pipeline.page.page import PageOptions
+
+_PACKAGE: Final = "barnabas.pipeline.logs"
+_INCIDENTS: Final = 12
+_TEMPLATES: Final = 15
+_ROWS: Final = 12
+_LONGEST: Final = 200  # characters of a template
+
+
+def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
+    """Write the page, whole or not at all."""
+    page.write(path, render(figures, options))
+
+
+def render(figures: Figures, options: PageOptions) -> str:
+    """The page as HTML."""
+    hide: Callable[[str], str] = str if options.show_addresses else masked
+    # Raw lines have no times of their own.
+    systems = [each for each in figures.systems if each.name != RAW]
+    begin = min((each.begin for each in systems), default=None)
+    end = max((each.end for each in systems), default=None)
+    values: dict[str, object] = {
+        "figures": figures,
+        "period": words.period(begin, end),
+        "systems": [(each, pictures.levels(each)) for each in systems],
+        "styles": pictures.STYLES,
+        "incidents": [_incident(each, figures) for each in figures.incidents[:_INCIDENTS]],
+        "templates": [
+            (_short(each.text), each.lines, each.format) for each in figures.templates[:_TEMPLATES]
+        ],
+        "new_templates": [
+            each._replace(text=_short(each.text)) for each in figures.new_templates[:_ROWS]
+        ],
+        "silences": figures.silences[:_ROWS],
+        "components": figures.components[:_ROWS],
+        "intruders": figures.intruders[:_ROWS],
+        "shown_letters": [
+            each._replace(samples=[(where, hide(text)) for where, text in each.samples])
+            for each in figures.dead_letters
+        ],
+        "shown_files": [(Path(file).name, of_file) for file, of_file in figures.files],
+        "hide": hide,
+        "when": _when,
+        "between": _between,
+        "ago": _long,
+    }
+    return page.render(_PACKAGE, "logs.html", options, values)
+
+
+def _incident(incident: Incident, figures: Figures) -> dict[str, object]:
+    worst = incident.bursts[0]
+    usual = worst.usual_a_minute * worst.minutes
+    return {
+        "format": incident.format,
+        "when": _between(incident.begin, incident.end),
+        "text": _short(figures.text_of(worst.template)),
+        "lines": worst.lines,
+        "usual": "usually none" if usual < 0.5 else f"usually {usual:,.0f}",
+        "others": len(incident.bursts) - 1,
+        "all_lines": incident.lines,
+    }
+
+
+def _short(text: str) -> str:
+    """A template for people: what is masked again and again once, and no more than they read."""
+    runs = [(word, len(list(same))) for word, same in groupby(text.split())]
+    parts = (
+        f"{word} ×{count}" if count > 1 and word.startswith("<") else " ".join([word] * count)
+        for word, count in runs
+    )
+    short = " ".join(parts)
+    return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}…"
+
+
+def _when(at: datetime) -> str:
+    return f"{at.day} {at:%b %Y, %H:%M}"
+
+
+def _between(begin: datetime, end: datetime) -> str:
+    last = f"{end:%H:%M}" if begin.date() == end.date() else _when(end)
+    return f"{_when(begin)} to {last}"
+
+
+def _long(duration: timedelta) -> str:
+    """With two units at most."""
+    minutes = int(duration / timedelta(minutes=1))
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min"
+    return f"{hours // 24} days {hours % 24} h"

@@ -1,0 +1,64 @@
+"""Components that were busy and have fallen silent. Pure.
+
+A component is silent when so much time has passed since its last line that, at the rate it had
+until then, dozens of lines are missing. What only speaks at the start of a system is none: it was
+not busy for long enough. Time goes on to the newest line of the same format: a log that ends is no
+silence.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+import polars as pl
+
+_LEAST_LINES: Final = 20
+_LEAST_MISSING: Final = 30
+_LEAST_SILENCE_S: Final = 600
+_LEAST_SHARE: Final = 0.2  # of the log's time that it was busy
+
+
+class Silence(NamedTuple):
+    format: str
+    component: str
+    lines: int
+    last: datetime
+    silent: timedelta
+    usual_an_hour: float
+
+
+def silences(components: pl.DataFrame) -> list[Silence]:
+    """Table `components`, merged; the components of which the most lines are missing first."""
+    ends = components.group_by("format").agg(
+        pl.col("first").min().alias("begin"), pl.col("last").max().alias("end")
+    )
+    each = (
+        components.filter(pl.col("component").is_not_null())
+        .group_by("format", "component")
+        .agg(pl.col("lines").sum(), pl.col("first").min(), pl.col("last").max())
+        .join(ends, on="format")
+    )
+    busy_s = _seconds(pl.col("last") - pl.col("first")).clip(lower_bound=60)
+    silent_s = _seconds(pl.col("end") - pl.col("last"))
+    missing = pl.col("lines") / busy_s * silent_s
+    found = each.filter(
+        (pl.col("lines") >= _LEAST_LINES)
+        & (missing >= _LEAST_MISSING)
+        & (silent_s >= _LEAST_SILENCE_S)
+        & (busy_s >= _LEAST_SHARE * _seconds(pl.col("end") - pl.col("begin")))
+    ).select(
+        "format",
+        "component",
+        "lines",
+        "last",
+        (pl.col("end") - pl.col("last")).alias("silent"),
+        (pl.col("lines") / busy_s * 3600).alias("usual"),
+        missing.alias("missing"),
+    )
+    ordered = found.sort("missing", "format", "component", descending=[True, False, False])
+    return [Silence(*row) for row in ordered.drop("missing").iter_rows()]
+
+
+def _seconds(duration: pl.Expr) -> pl.Expr:
+    return duration.dt.total_microseconds() / 1e6

@@ -1,0 +1,54 @@
+"""Network addresses in texts that get shared: only the network that they are of stays. Pure.
+
+    198.51.100.23                 198.51.100.x         the first 24 of 32 bits
+    2001:db8:85a3::8a2e:370:7334  2001:db8:85a3::x     the first 48 of 128
+
+Lines that were cut off within an address are common among those that are no lines, so the beginning
+of one counts as well. What only looks like an address, such as a version of four numbers, loses its
+end, too.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import AddressValueError, IPv6Address, IPv6Network
+from typing import Final
+
+import polars as pl
+
+_IPV4: Final = re.compile(r"(?<![\d.])(\d{1,3})([.-])(\d{1,3})\2(\d{1,3})\2\d{1,3}(?![\d]|\.\d)")
+_IPV6: Final = re.compile(
+    r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]|\.\d)", re.ASCII
+)
+_TIME: Final = re.compile(r"(?:\d{4}:)?\d{1,2}:\d\d:\d\d")
+_PREFIX_BITS: Final = 48
+_PREFIX_GROUPS: Final = 3
+# What has neither of these has no address; for whole columns.
+_SUSPECT: Final = r"\d[.-]\d{1,3}[.-]\d|:[0-9A-Fa-f]{0,4}:"
+
+
+def masked(text: str) -> str:
+    """The text with the ends of its addresses hidden."""
+    return _IPV6.sub(_masked_ipv6, _IPV4.sub(r"\1\2\3\2\4\2x", text))
+
+
+def all_masked(texts: pl.Series) -> pl.Series:
+    """The same for many; null stays null."""
+    suspect = texts.filter(texts.str.contains(_SUSPECT).fill_null(False)).unique()
+    known = {text: masked(text) for text in suspect}
+    return texts.replace(list(known), list(known.values())) if known else texts
+
+
+def _masked_ipv6(found: re.Match[str]) -> str:
+    text = found[0]
+    if _TIME.fullmatch(text):
+        return text
+    try:
+        network = IPv6Network((IPv6Address(text), _PREFIX_BITS), strict=False)
+    except AddressValueError:
+        # The beginning of one; of fewer groups there is nothing to hide.
+        groups = text.split(":")
+        if len(groups) <= _PREFIX_GROUPS:
+            return text
+        return ":".join(groups[:_PREFIX_GROUPS]) + "::x"
+    return f"{network.network_address}x"

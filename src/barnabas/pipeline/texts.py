@@ -1,0 +1,20 @@
+"""Bytes of records as texts."""
+
+from __future__ import annotations
+
+import polars as pl
+
+
+def texts(values: pl.Series) -> pl.Series:
+    """The values as texts, null where one is not UTF-8."""
+    try:
+        return values.cast(pl.String)
+    except pl.exceptions.ComputeError:  # names no row
+        return pl.Series([_text(value) for value in values], dtype=pl.String)
+
+
+def _text(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,58 @@
+"""Formats of log lines: known ones, and those of a user's file (SP-2, UX-4)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import ConfigError
+from barnabas.pipeline.logs.formats import known_formats, read_formats
+
+HADOOP = """
+[[format]]
+name = "hadoop"
+pattern = "{time:%Y-%m-%d %H:%M:%S,%f} {level} [{thread}] {component}: {message}"
+zone = "Europe/Vienna"
+
+[[format]]
+name = "hadoop"
+pattern = "{level}: {message}"
+"""
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "formats.toml"
+    path.write_text(HADOOP)
+    first, second = read_formats(path)
+    assert (first.name, first.zone) == ("hadoop", "Europe/Vienna")
+    assert (second.name, second.zone) == ("hadoop", "UTC")
+    assert second.pattern.columns == ("level", "message")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("", "has to be a list of [[format]]"),
+        ("[format]\nname = 'x'", "has to be a list of [[format]]"),
+        ("[[format]]\nname = 'x'\n[other]", "and nothing else"),
+        ("[[format]]\nname = 'x'", "format 1: pattern is missing"),
+        ("[[format]]\nname = 3\npattern = '{message}'", "format 1: name is missing, or no text"),
+        ("[[format]]\nname = 'raw'\npattern = '{message}'", "is the name of lines that no format"),
+        ("[[format]]\nname = 'x'\npattern = '{message}'\nzone = 'Mars'", "'Mars' is no time zone"),
+        ("[[format]]\nname = 'x'\npattern = '{message}'\ncolour = 1", "colour: there are name"),
+        ("[[format]]\nname = 'x'\npattern = 'x'", "format 1: the pattern 'x': it has no {message}"),
+        ("[[format", "formats.toml: "),
+    ],
+)
+def test_ux_4_what_is_wrong_with_a_file(tmp_path: Path, content: str, what: str) -> None:
+    path = tmp_path / "formats.toml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=re.escape(what)):
+        read_formats(path)
+
+
+def test_the_known_ones_have_time_and_message() -> None:
+    for each in known_formats():
+        assert {"time", "message"} <= set(each.pattern.columns), each.name

@@ -29,6 +29,7 @@ _COMMANDS = {
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",
     "collect": "Send what is written to log files to a topic, each line once.",
+    "dead-letters": "See what a pipeline could not use, and send it again.",
     "groups": "See how far consumer groups are, and reset them.",
     "transactions": "Look into transactions, and end those that hang.",
     "records": "Delete the oldest records of partitions.",

@@ -25,7 +25,7 @@ _SPAN_S: Final = 12 * 3600
 _OUTAGE_S: Final = range(5 * 3600, 5 * 3600 + 420)
 _SILENT_FROM_S: Final = 8 * 3600
 _NEW_FROM_S: Final = 11 * 3600
-_GUESSING_S: Final = (range(2 * 3600, 2 * 3600 + 900), range(9 * 3600, 9 * 3600 + 600))
+_GUESSING_S: Final = (range(2 * 3600, 2 * 3600 + 900), range(9 * 3600, 9 * 3600 + 1800))
 _SHARES: Final = {"auth.log": 0.12, "orders.log": 0.4, "search.log": 0.24, "storage.log": 0.23}
 
 _NAMES: Final = ("root", "admin", "oracle", "test", "postgres", "pi", "deploy", "git", "ubuntu")
@@ -92,19 +92,19 @@ def _at(at_s: float) -> datetime:
 
 
 def _auth(source: random.Random, count: int) -> Iterator[str]:
-    pid = 4000
+    pid, has_entered = 4000, False
     for at_s in _moments(source, count, _GUESSING_S[0], 30):
         stamp = f"{_at(at_s).isoformat(timespec='milliseconds')}+00:00"
         pid += source.randrange(1, 4)
         head = f"{stamp} gate sshd[{pid}]:"
         guessing = [number for number, during in enumerate(_GUESSING_S) if int(at_s) in during]
         port = source.randrange(30_000, 60_000)
-        if guessing and source.random() < 0.9:
+        if not has_entered and at_s >= _GUESSING_S[1].stop:
+            has_entered = True
+            yield f"{head} Accepted password for git from 203.0.113.18 port {port} ssh2"
+        elif guessing and source.random() < 0.9:
             address = f"203.0.113.{17 + guessing[0]}"
             name = source.choice(_NAMES)
-            if guessing[0] and at_s > _GUESSING_S[1].stop - 20:
-                yield f"{head} Accepted password for git from {address} port {port} ssh2"
-                continue
             unknown = "" if name in ("root", "git") else "invalid user "
             yield f"{head} Failed password for {unknown}{name} from {address} port {port} ssh2"
         elif source.random() < 0.3:

@@ -1,0 +1,112 @@
+"""Sends dead letters again to the topics that they came from, each once.
+
+    dead letters ─▶ records as they were, with the place of the letter ──┐
+             └▶ how far the topic was replayed, as offsets of a group ───┴─▶ one transaction
+
+What is replayed has the header `replayed`, by which the pipeline tells it from the line that it has
+seen; a letter that comes twice all the same is recognised. What still cannot be used becomes a dead
+letter again, behind those that were replayed, and is of the next replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from barnabas.client.batch import ProducerRecord
+from barnabas.client.consumer import Consumer
+from barnabas.client.fetched import ConsumerRecord
+from barnabas.client.producer import Producer
+from barnabas.collector.dead_letter_headers import (
+    OF_DEAD_LETTERS,
+    REPLAYED,
+    SOURCE_PARTITION,
+    SOURCE_TOPIC,
+)
+from barnabas.errors import ConfigError
+from barnabas.types import TopicPartition
+
+_GROUP: Final = "barnabas-replay-"
+_POLL_MS: Final = 1_000
+_OWN: Final = (*OF_DEAD_LETTERS, REPLAYED)
+
+
+class Replayed(NamedTuple):
+    """How many dead letters went to which topic."""
+
+    letters: int
+    by_topic: dict[str, int]
+
+
+async def replay(bootstrap_servers: str, topic: str, *, to: str | None = None) -> Replayed:
+    """Replay what has come to a topic of dead letters since it was replayed last.
+
+    `to`: the topic to send everything to, instead of each letter's own. Raises `ConfigError` where
+    a record is no dead letter, and what consumers and producers raise.
+    """
+    by_topic: dict[str, int] = {}
+    group = _GROUP + topic
+    async with (
+        Producer(bootstrap_servers, transactional_id=group) as producer,
+        Consumer(
+            bootstrap_servers,
+            group_id=group,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+            allow_auto_create_topics=False,
+        ) as consumer,
+    ):
+        await producer.init_transactions()  # settles what an earlier replay has left open
+        places = [TopicPartition(topic, each) for each in await consumer.partitions_for(topic)]
+        ends = await consumer.end_offsets(places)
+        consumer.assign(places)
+        partitions: dict[str, int] = {}
+        while any([await consumer.position(place) < ends[place] for place in places]):
+            some = [
+                record
+                for record in await consumer.poll(_POLL_MS)
+                if record.offset < ends[TopicPartition(topic, record.partition)]
+            ]
+            records = [as_it_was(record, to) for record in some]
+            for name in {record.topic for record in records} - partitions.keys():
+                partitions[name] = len(await producer.partitions_for(name))
+            producer.begin_transaction()
+            for record in records:
+                await producer.send_record(_within(record, partitions[record.topic]))
+                by_topic[record.topic] = by_topic.get(record.topic, 0) + 1
+            await producer.send_offsets_to_transaction(_next(some), group)
+            await producer.commit_transaction()
+    return Replayed(sum(by_topic.values()), by_topic)
+
+
+def as_it_was(letter: ConsumerRecord, to: str | None = None) -> ProducerRecord:
+    """The record that a dead letter was, with the place of the letter in a header."""
+    headers = dict(letter.headers)
+    where = f"{letter.topic} {letter.partition} {letter.offset}"
+    source, partition = headers.get(SOURCE_TOPIC), headers.get(SOURCE_PARTITION)
+    if to is None and not source:
+        raise ConfigError(
+            f"{letter.topic}-{letter.partition}, offset {letter.offset}: no dead letter, for it has"
+            f" no header {SOURCE_TOPIC}: name the topic to send all to"
+        )
+    own = tuple(header for header in letter.headers if header[0] not in _OWN)
+    return ProducerRecord(
+        to or (source or b"").decode(),
+        letter.value,
+        letter.key,
+        int(partition) if partition and partition.isdigit() else None,
+        letter.timestamp_ms,
+        headers=(*own, (REPLAYED, where.encode())),
+    )
+
+
+def _within(record: ProducerRecord, partitions: int) -> ProducerRecord:
+    """The partition that it was in keeps letters in their order; another topic may have fewer."""
+    if record.partition is not None and record.partition >= partitions:
+        return record._replace(partition=record.partition % partitions)
+    return record
+
+
+def _next(letters: Sequence[ConsumerRecord]) -> dict[TopicPartition, int]:
+    return {TopicPartition(each.topic, each.partition): each.offset + 1 for each in letters}

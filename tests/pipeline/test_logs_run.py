@@ -1,0 +1,146 @@
+"""`python -m barnabas.pipeline run --pipeline logs` as its users run it (SP-2, SP-4)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import barnabas
+from barnabas.cli.main import main
+from barnabas.pipeline.accounts import Accounts, read_accounts
+from barnabas.pipeline.logs.definition import LOGS
+from barnabas.pipeline.logs.generator import write_logs
+from barnabas.pipeline.snapshot import Snapshot
+from tests import foreign
+from tests.pipeline.test_run_command import PATIENCE_S, Command
+
+pytestmark = pytest.mark.slow
+
+WRONG, RIGHT = "%m/%d/%Y", "%d/%m/%Y"
+FORMAT = """
+[[format]]
+name = "ours"
+pattern = "{time:DATE %H:%M:%S} {level} {component}: {message}"
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Command]:
+    foreign.require_java()
+    command = Command(tmp_path / "out", tmp_path / "logs")
+    yield command
+    if command.process is not None:
+        if command.process.poll() is None:
+            command.process.kill()
+        command.process.communicate()
+
+
+def accounts(out: Path) -> Accounts:
+    return read_accounts(Snapshot(out / "tables", LOGS))[0]
+
+
+def places(out: Path) -> Counter[tuple[object, ...]]:
+    """Of every entry and dead letter: its partition and offset, or its file and line."""
+    snapshot = Snapshot(out / "tables", LOGS)
+    rows: Counter[tuple[object, ...]] = Counter()
+    rows.update(snapshot.frame("entries").select("file_id", "line").iter_rows())
+    rows.update(snapshot.frame("dead_letters").select("partition", "offset").iter_rows())
+    return rows
+
+
+def ended(command: Command, *options: str) -> str:
+    output, errors = command.start("--pipeline", "logs", *options).communicate(timeout=PATIENCE_S)
+    assert command.process is not None and command.process.returncode == 0, errors
+    return output
+
+
+def test_sp_4_a_killed_run_continues_and_nothing_counts_twice(command: Command) -> None:
+    """SP-4, SP-2: kill -9 in the middle of a batch; then more is written, a file is rotated, and
+    every record is there once."""
+    write_logs(command.log, 6_000, seed=3)
+    process = command.start("--pipeline", "logs", "--batch", "900")
+    second = command.out / "tables" / "templates" / "_delta_log" / f"{1:020}.json"
+    command.until(second.exists)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    begun = accounts(command.out).read
+    (command.log / "auth.log").rename(command.log / "auth.log.1")
+    (command.log / "auth.log").write_bytes(b"Mar 12 19:00:00 gate sshd[1]: a new file\n")
+    output = ended(command, "--batch", "900")
+    found = places(command.out)
+    assert begun < found.total() and set(found.values()) == {1}
+    starts = sum(
+        not line.startswith((b"\t", b"Caused", b"java."))
+        for path in command.log.iterdir()
+        for line in path.read_bytes().splitlines()
+    )
+    assert found.total() == starts
+    assert f"in all      read {starts:,} = " in output
+    page = (command.out / "report.html").read_text()
+    assert "search.indexer" in page and "got in as git" in page
+    assert "203.0.113.18" not in page and str(command.log) not in page
+
+
+def test_sp_2_dead_letters_are_sent_again_once_their_format_is_mended(command: Command) -> None:
+    """SP-2: nothing is lost by a mistake in a pattern."""
+    command.log.mkdir()
+    lines = [f"{day}/03/2026 10:00:00 INFO a.B: day {day}" for day in range(10, 20)]
+    (command.log / "ours.log").write_text("\n".join([*lines, "no format"]) + "\n")
+    formats = command.out.parent / "formats.toml"
+    formats.write_text(FORMAT.replace("DATE", WRONG))
+    with barnabas.Broker() as broker:
+        servers = broker.bootstrap_servers
+        where = ["--bootstrap-servers", servers, "--formats", str(formats)]
+        ended(command, *where)
+        assert accounts(command.out) == Accounts(11, 4, 7, 0)  # 10 to 12 are months, too
+        formats.write_text(FORMAT.replace("DATE", RIGHT))
+        replay = ["dead-letters", "replay", "system-logs-dead-letters"]
+        assert main([*replay, "--bootstrap-server", servers]) == 0
+        output = ended(command, *where)
+        assert "this run    read 7 = valid 7 + dead letters 0 + sent twice 0" in output
+        assert main([*replay, "--bootstrap-server", servers]) == 0
+        ended(command, *where)
+    assert accounts(command.out) == Accounts(18, 11, 7, 0)
+    entries = Snapshot(command.out / "tables", LOGS).frame("entries")
+    assert Counter(entries["format"]) == {"ours": 10, "raw": 1}
+    assert entries["message"].n_unique() == 11
+
+
+def test_sp_4_a_service_follows_the_files_and_ends_on_sigterm(command: Command) -> None:
+    """SP-4: the same job, continuously; the page grows with the logs."""
+    write_logs(command.log, 1_000, seed=4)
+    process = command.start("--pipeline", "logs", "--service")
+    report = command.out / "report.html"
+    command.until(lambda: report.exists() and accounts(command.out).read > 0)
+    before = accounts(command.out).read
+    with (command.log / "search.log").open("a") as file:
+        file.write("2026-03-12 19:00:00,000 ERROR search.query the index is gone\n")
+    (command.log / "new.log").write_text("<11>1 2026-03-12T19:00:01Z h app 7 - - failed\n")
+    command.until(lambda: accounts(command.out).read == before + 2)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, errors
+    entries = Snapshot(command.out / "tables", LOGS).frame("entries")
+    errors_of = entries.filter((entries["level"] == "ERROR") & (entries["format"] != "log4j"))
+    assert errors_of["message"].sort().to_list() == ["failed", "the index is gone"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--formats", "missing.toml"], "missing.toml: No such file"),
+        (["--input", "missing"], "missing: there is no such file or directory"),
+    ],
+)
+def test_ux_4_what_cannot_be_is_said_at_once(
+    command: Command, options: list[str], told: str
+) -> None:
+    command.log.mkdir()
+    _, errors = command.start("--pipeline", "logs", *options).communicate(timeout=PATIENCE_S)
+    assert command.process is not None and command.process.returncode == 1
+    assert told in errors and "Traceback" not in errors

@@ -47,9 +47,7 @@ def in_tasks(batch: pa.Table, one_pass: OnePass, tasks: int = 2) -> Iterator[tup
         yield from one_pass.results(own)
 
 
-def send_nothing(
-    letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
-) -> dict[int, int]:
+def send_nothing(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
     return {}
 
 
@@ -71,7 +69,9 @@ def letters_in(
     """Values and headers, ordered by value."""
     places = [TopicPartition(topic, partition) for partition in range(partitions)]
     found = []
-    with SyncConsumer(servers, isolation_level="read_committed") as consumer:
+    with SyncConsumer(
+        servers, isolation_level="read_committed", auto_offset_reset="earliest"
+    ) as consumer:
         consumer.assign(places)
         for place in places:
             consumer.seek(place, 0)

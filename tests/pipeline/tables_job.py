@@ -70,11 +70,9 @@ def run(place: Path, batch: int, query: str, topic: DeadLetterTopic, reached: Re
             yield result
             reached("behind a task")
 
-    def send(
-        letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
-    ) -> dict[int, int]:
+    def send(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
         reached("before the dead letters")
-        end = topic.send(letters, batch, may_be_there=may_be_there, since=since)
+        end = topic.send(letters, batch, since=since)
         reached("behind the dead letters")
         return end
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import deltalake
@@ -15,6 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from barnabas.broker.embedded import Broker
+from barnabas.client import NewTopic, SyncAdmin, SyncProducer, TopicPartition
 from barnabas.errors import ConfigError
 from barnabas.pipeline.behaviour.definition import BEHAVIOUR, Behaviour
 from barnabas.pipeline.behaviour.lines import classified
@@ -46,9 +47,7 @@ class Killed(Exception):
     """Where a test cuts a batch off."""
 
 
-def die(
-    letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
-) -> dict[int, int]:
+def die(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
     raise Killed
 
 
@@ -200,7 +199,7 @@ def test_dl_1_dead_letters_are_sent_once_wherever_a_batch_is_cut_off(
 
     for batch, sends in enumerate(((die,), (sent_and_died,), (die, sent_and_died, sent_and_died))):
         rows = bad(batch)
-        other.send(letters_of(rows), batch, may_be_there=False, since={})
+        other.send(letters_of(rows), batch, since={})
         for send in sends:
             with pytest.raises(Killed):
                 taken(tables, batch, QUERY, lambda each, rows=rows: each.results(rows), send)  # type: ignore[misc, arg-type]
@@ -226,6 +225,58 @@ def test_dl_1_dead_letters_are_sent_once_wherever_a_batch_is_cut_off(
         "batch": b"0",
     }
     assert len(letters_in(broker.bootstrap_servers, "dead", 2)) == 180
+
+
+def test_dl_1_two_drivers_send_a_batch_of_dead_letters_once(broker: Broker, tmp_path: Path) -> None:
+    """DL-1: one only seemed dead. When it goes on, the other has ended the batch and sent all."""
+    tables, rows = tables_in(tmp_path), bad(0)
+    topic = DeadLetterTopic(broker.bootstrap_servers, "dead", QUERY)
+
+    def overtaken(letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
+        taken(tables_in(tmp_path), batch, QUERY, lambda each: each.results(rows), topic.send)
+        return topic.send(letters, batch, since=since)
+
+    taken(tables, 0, QUERY, lambda each: each.results(rows), overtaken)
+    assert len(letters_in(broker.bootstrap_servers, "dead", 2)) == 30
+
+
+def test_dl_1_a_topic_that_was_cut_or_made_again_or_has_more_partitions(broker: Broker) -> None:
+    """DL-1: where the topic ended before the batch is no place in it any more."""
+    servers = broker.bootstrap_servers
+    letters = letters_of(bad(0))
+    with SyncAdmin(servers) as admin, SyncProducer(servers) as producer:
+        for name, since in (("cut", {}), ("remade", {0: 500}), ("grown", {0: 0, 1: 0})):
+            admin.create_topics([NewTopic(name, 1)])
+            for number in range(5):
+                producer.send(name, b"%d" % number).result()
+            if name == "cut":
+                admin.delete_records({TopicPartition(name, 0): 3})
+            topic = DeadLetterTopic(servers, name, QUERY)
+            topic.send(letters, 0, since=since)
+            if name == "grown":
+                admin.create_partitions(name, 3)
+            topic.send(letters, 0, since=since)
+            found = letters_in(servers, name, 3 if name == "grown" else 1)
+            assert len([each for each in found if "query" in each[1]]) == 30, name
+
+
+def test_dl_1_letters_behind_another_query_s_open_transaction_are_found(broker: Broker) -> None:
+    """DL-1: readers of committed records do not see them yet, and the look waits until they do."""
+    servers = broker.bootstrap_servers
+    topic, letters = DeadLetterTopic(servers, "dead", QUERY), letters_of(bad(0))
+    with SyncProducer(servers, transactional_id="another") as other:
+        other.init_transactions()
+        other.begin_transaction()
+        for partition in range(2):
+            other.send("dead", b"open", partition=partition).result()
+        topic.send(letters, 0, since={})
+        with ThreadPoolExecutor(1) as pool:
+            again = pool.submit(topic.send, letters, 0, since={})
+            assert not wait([again], 0.5).done, "the other transaction is open"
+            other.commit_transaction()
+            again.result(60)
+    found = letters_in(servers, "dead", 2)
+    assert len([each for each in found if "query" in each[1]]) == 30
 
 
 def letters_of(rows: pa.Table) -> pa.Table:

@@ -38,19 +38,19 @@ class DeadLetterTopic(NamedTuple):
         with SyncProducer(bootstrap_servers, transactional_id=_PREPARING) as producer:
             producer.init_transactions()
 
-    def send(
-        self, letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
-    ) -> dict[int, int]:
-        """Send a batch's dead letters, which readers of committed records see all or not at all.
+    def send(self, letters: pa.Table, batch: int, *, since: Mapping[int, int]) -> dict[int, int]:
+        """Send a batch's dead letters, which readers of committed records see all or not at all,
+        unless another attempt at the batch has sent them.
 
-        `may_be_there`: an earlier attempt at the batch may have sent them. Then the topic is looked
-        at, by partition from the offset in `since` on. Returns where the topic ends now.
+        `since`: by partition, where the topic ended with the batch before. Returns where it ends.
         """
         with SyncProducer(
             self.bootstrap_servers, transactional_id=_TRANSACTIONAL_ID + self.query
         ) as producer:
-            producer.init_transactions()  # ends what an earlier attempt has left open
-            if not (may_be_there and self._has(batch, since)):
+            # Ends what another attempt has left open. One that goes on is fenced from here on, so
+            # what the look does not find is sent by nobody else.
+            producer.init_transactions()
+            if not self._has(batch, since):
                 producer.begin_transaction()
                 producer.send_many(self._records(letters, batch))
                 producer.commit_transaction()
@@ -58,13 +58,29 @@ class DeadLetterTopic(NamedTuple):
             return {each.partition: end for each, end in self._ends(consumer).items()}
 
     def _has(self, batch: int, since: Mapping[int, int]) -> bool:
-        wanted = ((QUERY, self.query.encode()), (BATCH, b"%d" % batch))
-        with SyncConsumer(self.bootstrap_servers, isolation_level="read_committed") as consumer:
+        with SyncConsumer(self.bootstrap_servers) as consumer:
             ends = self._ends(consumer)
-            consumer.assign(list(ends))
-            for partition in ends:
-                consumer.seek(partition, since.get(partition.partition, 0))
-            while any(consumer.position(each) < end for each, end in ends.items()):
+            begins = consumer.beginning_offsets(ends)
+        places = {}
+        for each, end in ends.items():
+            start, begin = since.get(each.partition, 0), begins[each]
+            # Else the topic was cut by retention, or made again.
+            places[each] = range(start if begin <= start <= end else begin, end)
+        # Where not even an open transaction has one, nobody need wait for those of others; what
+        # lies behind them is committed, or not, when they have ended.
+        return self._is_in(places, batch, "read_uncommitted") and self._is_in(
+            places, batch, "read_committed"
+        )
+
+    def _is_in(self, places: Mapping[TopicPartition, range], batch: int, isolation: str) -> bool:
+        wanted = ((QUERY, self.query.encode()), (BATCH, b"%d" % batch))
+        with SyncConsumer(
+            self.bootstrap_servers, isolation_level=isolation, auto_offset_reset="earliest"
+        ) as consumer:
+            consumer.assign(list(places))
+            for each, offsets in places.items():
+                consumer.seek(each, offsets.start)
+            while any(consumer.position(each) < offsets.stop for each, offsets in places.items()):
                 for record in consumer.poll(_POLL_MS):
                     if all(header in record.headers for header in wanted):
                         return True

@@ -25,7 +25,7 @@ class Send(Protocol):
     """Sends a batch's dead letters once: see `DeadLetterTopic.send`."""
 
     def __call__(
-        self, letters: pa.Table, batch: int, *, may_be_there: bool, since: Mapping[int, int]
+        self, letters: pa.Table, batch: int, *, since: Mapping[int, int]
     ) -> dict[int, int]: ...
 
 
@@ -63,12 +63,10 @@ class Query(NamedTuple):
         work, paths = self.definition.work(tables, before), tables.growing_paths()
         one_pass = OnePass(work, layout.growing, layout.merged, paths, tables.positions(before))
         found = work.finished(outcome(layout, tasks(one_pass)), paths)
-        new = tables.commit(batch, self.id, found)
+        tables.commit(batch, self.id, found)
         letters_end = before.dead_letters_end if before else {}
         if found.letters.num_rows:
-            # Dead letters are sent when the table has them: if it had not, nobody has sent any.
-            is_replay = "dead_letters" not in new
-            letters_end = self.send(found.letters, batch, may_be_there=is_replay, since=letters_end)
+            letters_end = self.send(found.letters, batch, since=letters_end)
         times = (layout.newest_s(found.parts), before.newest_s if before else None)
         newest_s = max((each for each in times if each is not None), default=None)
         tables.conclude(batch, self.id, newest_s, letters_end)

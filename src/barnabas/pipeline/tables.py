@@ -150,11 +150,9 @@ class Tables:
         """Where tasks write their files."""
         return {name: self._path(name) for name in self.layout.growing}
 
-    def commit(self, batch: int, query: str, found: Outcome) -> set[str]:
-        """Commit a batch to every table but the control table, as often as it takes; the tables
-        that did not have it before."""
-        is_new = self._of_each(lambda name: self.commit_to(name, batch, query, found))
-        return {name for name in self._all if is_new[name]}
+    def commit(self, batch: int, query: str, found: Outcome) -> None:
+        """Commit a batch to every table but the control table."""
+        self._of_each(lambda name: self.commit_to(name, batch, query, found))
 
     def commit_to(self, name: str, batch: int, query: str, found: Outcome) -> bool:
         """Commit a batch to one table; false if it was there."""

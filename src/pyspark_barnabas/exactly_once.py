@@ -48,7 +48,11 @@ _TIMEOUT_MS = 60_000  # for an answer to a fetch
 _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000
 # What is read was acknowledged; a fetch that waits for more would only hold up what comes after.
-_READ_AT_ONCE = {"auto.offset.reset": "none", "fetch.max.wait.ms": 10}
+_READ_AT_ONCE = {
+    "auto.offset.reset": "none",
+    "fetch.max.wait.ms": 10,
+    "allow.auto.create.topics": False,  # a staging topic that is gone is for tasks to make
+}
 _TIMEOUT_NAME = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by default
 

@@ -10,20 +10,26 @@ is older than a committed micro-batch is deleted; what a query leaves for good g
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from barnabas.client.admin import Admin, NewTopic
 from barnabas.client.consumer import Consumer
+from barnabas.client.errors import NoOffsetForPartition
 from barnabas.client.fetched import FetchedBytes
 from barnabas.client.murmur2 import partition_for_key
 from barnabas.client.producer import Producer
-from barnabas.errors import BarnabasError, TopicAlreadyExists
+from barnabas.errors import (
+    BarnabasError,
+    ConfigError,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
 from barnabas.records.batch import iterate_batches
 from barnabas.types import TopicPartition
 
 _PARTITIONS: Final = 8
+_LOOK_MS: Final = 1_000
 _CONFIGS: Final = {
     "cleanup.policy": "delete",
     "retention.ms": str(24 * 3_600_000),
@@ -55,9 +61,20 @@ def partition_of(target: TopicPartition) -> int:
 
 
 async def create(admin: Admin, topic: str) -> None:
-    """Make the staging topic if it is not there."""
-    with contextlib.suppress(TopicAlreadyExists):
+    """Make the staging topic if it is not there.
+
+    Raises `ConfigError` where there is another topic of that name.
+    """
+    try:
         await admin.create_topics([NewTopic(topic, _PARTITIONS, configs=_CONFIGS)])
+    except TopicAlreadyExists:
+        (found,) = await admin.describe_topics([topic])
+        if len(found.partitions) != _PARTITIONS:
+            raise ConfigError(
+                f"the topic {topic} has {len(found.partitions)} partitions, where the staging topic"
+                f" of a query has {_PARTITIONS}: somebody else made it; delete it, and the query"
+                " goes on"
+            ) from None
 
 
 async def copy(
@@ -71,6 +88,19 @@ async def copy(
 
     Raises `StagingLost`.
     """
+    try:
+        await _copy_all(consumer, producer, topic, staged, timeout_ms)
+    except (NoOffsetForPartition, UnknownTopicOrPartition) as error:
+        raise StagingLost(f"what was staged in {topic} was deleted: {error}") from None
+
+
+async def _copy_all(
+    consumer: Consumer,
+    producer: Producer,
+    topic: str,
+    staged: Iterable[StagedBatch],
+    timeout_ms: int,
+) -> None:
     wanted: dict[TopicPartition, dict[int, StagedBatch]] = {}
     for each in sorted(staged):
         place = TopicPartition(topic, each.staging_partition)
@@ -78,9 +108,15 @@ async def copy(
     consumer.assign(list(wanted))
     for place, batches in wanted.items():
         consumer.seek(place, min(batches))
+    waited_ms = 0
     while wanted:
-        fetched = await consumer.fetch_batches(timeout_ms)
-        if not fetched:
+        fetched = await consumer.fetch_batches(_LOOK_MS)
+        if fetched:
+            waited_ms = 0
+        else:
+            await consumer.partitions_for(topic)  # raises where there is none any more
+            waited_ms += _LOOK_MS
+        if waited_ms >= timeout_ms:
             missing = ", ".join(f"{place} at {min(each)}" for place, each in wanted.items())
             raise StagingLost(f"no records for {timeout_ms} ms; still wanted: {missing}")
         for place, found in fetched.items():

@@ -58,13 +58,21 @@ def is_committed(
             return False
         raise NotExactlyOnce(
             f"nothing is known of transactional.id {transactional_id!r}, but this is batch "
-            f"{wanted.batch}: either the query ran without exactlyOnce before, or it was stopped "
-            "for longer than offsets.retention.minutes and what it committed is forgotten. If all "
+            f"{wanted.batch}: either the query ran without exactlyOnce before, or what it committed"
+            " is forgotten: it was stopped for longer than offsets.retention.minutes, or its"
+            " staging topic was deleted. If all "
             f"batches before it are in the topic, say so with exactlyOnceBegins={wanted.batch}; "
             f"if batch {wanted.batch} is there, too, with exactlyOnceBegins={wanted.batch + 1}"
         )
-    if wanted.batch > found.batch:
+    if wanted.batch in (found.batch + 1, begins):
         return False
+    if wanted.batch > found.batch:
+        raise NotExactlyOnce(
+            f"batch {wanted.batch} comes after batch {found.batch} of transactional.id "
+            f"{transactional_id!r}: those between went to another cluster or topic, or were written"
+            " without exactlyOnce. If they are in the topic, say so with "
+            f"exactlyOnceBegins={wanted.batch}"
+        )
     if wanted.batch < found.batch:
         raise NotExactlyOnce(
             f"batch {wanted.batch} runs again, but batch {found.batch} is committed already: the "

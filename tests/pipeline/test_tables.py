@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import duckdb
@@ -23,6 +24,8 @@ from barnabas.pipeline.behaviour.sessions import described
 from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
 from barnabas.pipeline.one_pass import OnePass, outcome
 from barnabas.pipeline.places import dead_letters
+from barnabas.pipeline.tables import Tables
+from pyspark_barnabas.delta.options import DeltaOptions
 from pyspark_barnabas.token import NotExactlyOnce
 from tests.pipeline.table_batches import (
     ALL,
@@ -39,6 +42,7 @@ from tests.pipeline.table_batches import (
 )
 from tests.pipeline.topics import create
 from tests.pipeline.web_records import line, mixed, record, table
+from tests.unit.pyspark_barnabas.delta.test_log import age
 
 BATCHES = 3
 
@@ -308,6 +312,57 @@ def test_sp_3_a_pipeline_that_has_not_run_for_long_keeps_its_tables(tmp_path: Pa
     assert contents(tmp_path) == before
     write(tables, [32])
     assert snapshot_of(tmp_path).frame("events").height == HITS * 33
+
+
+class Doomed(Tables):
+    """Dies when all tables have a batch, are merged, and are of yet another version than the
+    control table names."""
+
+    def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> None:
+        raise Killed
+
+
+def test_sp_3_logs_stay_short_and_what_the_control_table_names_stays_readable(
+    tmp_path: Path,
+) -> None:
+    """SP-3: after days of service, and of one that died at the worst place and stood for a week."""
+    tables = tables_in(tmp_path)
+    for first in (0, 32):
+        write(tables, range(first, first + 32))
+        age(tmp_path, 3)
+    write(tables, range(64, 95))
+    logs = [len(list((tmp_path / name / "_delta_log").glob("*.json"))) for name in ALL]
+    assert max(logs) < 75, "those of the last hour behind a checkpoint, not 95"
+    age(tmp_path, 24 * 7)
+    before = contents(tmp_path)
+    with pytest.raises(Killed):
+        write(Doomed(tmp_path, BEHAVIOUR), [95])
+    assert contents(tmp_path) == before
+    age(tmp_path, 24 * 7)
+    assert contents(tmp_path) == before
+    write(tables, range(95, 130))
+    assert snapshot_of(tmp_path).frame("events").height == HITS * 130
+
+
+class Late(Tables):
+    """Whose first batch is none that is known."""
+
+    def _options(self, name: str, batch: int | None = None) -> DeltaOptions:
+        return super()._options(name, batch)._replace(begins=999_998)
+
+
+def test_sp_3_a_number_past_any_padding(tmp_path: Path) -> None:
+    """SP-3: batch 1,000,000 comes after batch 999,999, and so do all that follow."""
+    tables = Late(tmp_path, BEHAVIOUR)
+    work = Behaviour().work(tables, None)
+    one_pass = OnePass(work, BEHAVIOUR.growing, BEHAVIOUR.merged, tables.growing_paths(), {})
+    tables.commit(999_998, QUERY, outcome(BEHAVIOUR, in_tasks(mixed(999_998), one_pass)))
+    tables.conclude(999_998, QUERY, None, {})
+    write(tables_in(tmp_path), range(999_999, 1_000_040))
+    snapshot = snapshot_of(tmp_path)
+    assert snapshot.control is not None and snapshot.control.batch == 1_000_039
+    before_the_first = 2  # a line of each partition, which a batch before it would have had
+    assert snapshot.frame("events").height == HITS * 42 + before_the_first
 
 
 def test_sp_3_readers_beside_writers_compactions_and_vacuums(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ class TableError(BarnabasError):
 
 @click.group()
 def table() -> None:
-    """Merge the small files of Delta tables, and remove files that no reader needs.
+    """Merge the small files of Delta tables, and remove files and logs that no reader needs.
 
     \b
     Examples:
@@ -59,6 +59,33 @@ def compact(path: str, storage_pairs: tuple[str, ...], as_json: bool) -> int:
         click.echo(json.dumps({"filesRemoved": removed, "filesAdded": added}, indent=2))
     else:
         click.echo(f"merged {removed} files into {added}")
+    return EXIT_OK
+
+
+@table.command()
+@click.argument("path")
+@storage
+def checkpoint(path: str, storage_pairs: tuple[str, ...]) -> int:
+    """Write a checkpoint of the log, and remove what is older than the table keeps.
+
+    That is 30 days, or what the table's property delta.logRetentionDuration says; the option
+    logRetentionHours of format("barnabas.delta") sets it for a table that it makes. Each commit
+    lists the log, so a long one makes commits slow.
+
+    \b
+    Example:
+      barnabas table checkpoint /tables/events
+    """
+
+    def write(options: dict[str, str]) -> None:
+        from pyspark_barnabas.delta.log import cut
+        from pyspark_barnabas.delta.options import delta_options
+
+        given = {f"storage.{name}": value for name, value in options.items()}
+        cut(delta_options({"path": path, **given}))
+
+    _run(path, storage_pairs, write)
+    click.echo("written")
     return EXIT_OK
 
 

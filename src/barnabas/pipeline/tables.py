@@ -32,6 +32,7 @@ from barnabas.pipeline.one_pass import Outcome, write
 from barnabas.pipeline.places import Positions
 from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.files import DataFile
+from pyspark_barnabas.delta.log import cut
 from pyspark_barnabas.delta.options import DeltaOptions, delta_options
 from pyspark_barnabas.delta.table import Table
 from pyspark_barnabas.token import NotExactlyOnce
@@ -52,6 +53,7 @@ _CONTROL_SCHEMA: Final = pa.schema(
 )
 _COMPACT_EVERY: Final = 32  # batches
 _AT_ONCE: Final = 4  # tables
+_LOG_KEPT_HOURS: Final = 1  # behind the newest checkpoint that is older
 _KEPT_HOURS: Final = 168  # of what a compaction has replaced, for those who still read it
 
 
@@ -180,6 +182,12 @@ class Tables:
             "versions": json.dumps(versions),
             "dead_letters_end": json.dumps(dead_letters_end),
         }
+        self.replace_control(batch, query, row)
+        if (batch + 1) % _COMPACT_EVERY == 0:
+            # Only now: until the control table names these versions, readers need older ones.
+            self._cut_logs(versions)
+
+    def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> None:
         rows = pa.Table.from_pylist([row], schema=_CONTROL_SCHEMA)
         files = write(self._path(_CONTROL), rows, _CONTROL_SCHEMA)
         options = self._options(_CONTROL, batch)
@@ -197,6 +205,14 @@ class Tables:
             except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
                 _log.warning("table %s is not compacted now: %s", name, in_one_line(error))
 
+    def _cut_logs(self, versions: Mapping[str, int]) -> None:
+        """What fails here is left for the next time."""
+        for name in (*self._all, _CONTROL):
+            try:
+                cut(self._options(name), versions.get(name))
+            except (DeltaError, OSError) as error:
+                _log.warning("the log of table %s is not cut now: %s", name, in_one_line(error))
+
     def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
         """For every table but the control table, several at once: their time is the disk's."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -206,8 +222,14 @@ class Tables:
         return str(self.directory / name)
 
     def _options(self, name: str, batch: int | None = None) -> DeltaOptions:
-        options = delta_options({"path": self._path(name), "txnAppId": self.layout.application})
-        return options._replace(version=batch)
+        options = delta_options(
+            {
+                "path": self._path(name),
+                "txnAppId": self.layout.application,
+                "logRetentionHours": str(_LOG_KEPT_HOURS),
+            }
+        )
+        return options._replace(version=batch, cuts_log=False)
 
     def _version_of(self, name: str, batch: int) -> int:
         """The newest version with this batch and none behind it: of two drivers the other one may

@@ -19,6 +19,7 @@ import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 
 from barnabas.errors import BarnabasError, ConfigError
 from pyspark_barnabas.delta.files import DataFile, PartitionFile, partition_texts
+from pyspark_barnabas.delta.log import hook
 from pyspark_barnabas.delta.options import DeltaOptions
 from pyspark_barnabas.delta.schema import refuse_demands
 from pyspark_barnabas.delta.storage import filesystem, open_table
@@ -179,6 +180,7 @@ def _commit(options: DeltaOptions, old: Sequence[_Small], new: Sequence[DataFile
                 partition_by=names,
                 # `deltalake` itself would try again, and look less closely.
                 commit_properties=CommitProperties({_OPERATION: "compact"}, max_commit_retries=0),
+                post_commithook_properties=hook(options),
             )
         except CommitFailedError:
             continue

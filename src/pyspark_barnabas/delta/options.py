@@ -19,6 +19,8 @@ _NAMES = (
     "txnBegins",
     "txnQuery",
     "compactEvery",
+    "vacuumEvery",
+    "logRetentionHours",
 )
 
 
@@ -33,7 +35,10 @@ class DeltaOptions(NamedTuple):
     query: str | None  # whose micro-batch it is
     begins: int | None  # a query's first version, if not 0
     compact_every: int | None  # commits
+    vacuum_every: int | None  # commits
+    log_retention_hours: int | None  # of a table that is made; None: 30 days
     storage: Mapping[str, str]  # of the object store, as `deltalake` names them
+    cuts_log: bool = True  # behind a checkpoint; False: somebody does that himself
 
     def __repr__(self) -> str:
         return f"DeltaOptions({self.path})"  # without what opens an object store
@@ -60,6 +65,8 @@ def delta_options(given: Mapping[str, str]) -> DeltaOptions:
         options.get("txnQuery"),
         options.parsed("txnBegins", _version, None),
         options.positive("compactEvery"),
+        options.positive("vacuumEvery"),
+        options.positive("logRetentionHours"),
         {
             name[len(_STORAGE) :]: value
             for name, value in given.items()

@@ -13,6 +13,7 @@ import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 from barnabas.errors import BarnabasError, ConfigError, in_one_line
 from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.files import DataFile
+from pyspark_barnabas.delta.log import configuration, hook
 from pyspark_barnabas.delta.options import DeltaOptions
 from pyspark_barnabas.delta.progress import (
     MicroBatch,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 20  # of a commit that others come before
+_SAFE_HOURS: Final = 168  # as Delta has it: no reader and no writer takes longer than a week
 _FIRST_LOOK: Final = 10  # commits that are looked at for the last one of ours
 _UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OWN_NAME: Final = re.compile(rf"part-{_UUID}\.parquet|\..*|_delta_log")
@@ -115,7 +117,7 @@ class Table:
                     continue
                 raise BarnabasError(f"{self._options.path}: {in_one_line(error)}") from error
             if table is not None:
-                self._compact(table, before)
+                self._tidy(table, before)
             return True
         raise CommitLost(
             f"{self._options.path}: {_ATTEMPTS} times others committed first, or it seemed so "
@@ -185,7 +187,9 @@ class Table:
             mode="error",
             partition_by=list(self._options.partition_by),
             storage_options=dict(self._options.storage),
+            configuration=configuration(self._options),
             commit_properties=properties,
+            post_commithook_properties=hook(self._options),
         )
 
     def _add(
@@ -209,6 +213,7 @@ class Table:
             table.schema(),
             partition_by=list(_layout(table).partition_by),
             commit_properties=properties,
+            post_commithook_properties=hook(self._options),
         )
 
     def _properties(self, files: Sequence[DataFile], query: str | None) -> Any:
@@ -225,20 +230,25 @@ class Table:
         said = {_APPLICATION: app_id, _ROWS: str(_rows(files))}
         return CommitProperties(said, max_commit_retries=0, app_transactions=transactions)
 
-    def _compact(self, table: DeltaTable, before: int) -> None:
+    def _tidy(self, table: DeltaTable, before: int) -> None:
         """`before`: the version that was added to. What fails here does not undo the commit."""
-        every = self._options.compact_every
-        if every is None:
+        every = (self._options.compact_every, self._options.vacuum_every)
+        if every == (None, None):
             return
         from deltalake.exceptions import DeltaError
 
         try:
             table.update_incremental()
-            if table.version() // every != before // every:
+            compacts, vacuums = (
+                each is not None and table.version() // each != before // each for each in every
+            )
+            if compacts:
                 compact(self._options)
+            if vacuums:
+                table.vacuum(_SAFE_HOURS, dry_run=False, full=True)
         # A concurrent change: the next time will do.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
-            _log.warning("%s is not compacted now: %s", self._options.path, in_one_line(error))
+            _log.warning("%s is not tidied up now: %s", self._options.path, in_one_line(error))
 
 
 def _layout(table: DeltaTable) -> Layout:

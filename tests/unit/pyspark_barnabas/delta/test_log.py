@@ -1,0 +1,78 @@
+"""The log of a table that many micro-batches are written to stays short, and readable."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import deltalake
+
+from barnabas.cli.main import main
+from tests.unit.pyspark_barnabas.delta.test_table import commit, files, options_of, read, rows
+
+HOUR_S = 3_600
+
+
+def age(directory: Path, hours: float) -> None:
+    """As if everything that is there was written so long ago."""
+    then = time.time() - hours * HOUR_S
+    for path in directory.rglob("*"):
+        if path.is_file():
+            os.utime(path, (then, then))
+
+
+def log_of(table: Path) -> list[str]:
+    return sorted(path.name for path in (table / "_delta_log").glob("*.json"))
+
+
+def test_a_log_is_cut_behind_its_checkpoints(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    options = options_of(path, logRetentionHours="1")
+    for batch in range(310):
+        assert commit(options, batch, files(options, rows(batch, batch + 1)))
+        if batch in (150, 250):
+            age(path, 2)
+    assert len(log_of(path)) < 250 < 310
+    assert read(path) == rows(0, 310)
+    assert not commit(options, 309, files(options, rows(309, 310))), "its progress is there"
+    assert deltalake.DeltaTable(str(path), version=260).to_pyarrow_table().num_rows == 261
+
+
+def test_thirty_days_are_kept_if_nobody_says_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    options = options_of(path)
+    for batch in range(5):
+        commit(options, batch, files(options, rows(batch, batch + 1)))
+    age(path, 24 * 29)
+    assert main(["table", "checkpoint", str(path)]) == 0
+    assert len(log_of(path)) == 5
+
+
+def test_a_checkpoint_by_command_cuts_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    options = options_of(path, logRetentionHours="1")
+    for batch in range(6):
+        commit(options, batch, files(options, rows(batch, batch + 1)))
+    assert main(["table", "checkpoint", str(path)]) == 0
+    assert len(log_of(path)) == 6
+    age(path, 2)
+    commit(options, 6, files(options, rows(6, 7)))
+    assert main(["table", "checkpoint", str(path)]) == 0
+    assert len(log_of(path)) == 1, "that of the newest checkpoint"
+    assert read(path) == rows(0, 7)
+
+
+def test_vacuum_as_a_setting(tmp_path: Path) -> None:
+    """Files of tasks that failed go after a week."""
+    path = tmp_path / "t"
+    options = options_of(path, compactEvery="4", vacuumEvery="4")
+    failed = {each.path for each in files(options, rows(0, 3))}
+    for batch in range(8):
+        commit(options, batch, files(options, rows(batch, batch + 1)))
+    assert failed <= {each.name for each in path.glob("*.parquet")}, "too young"
+    age(path, 24 * 8)
+    for batch in range(8, 12):
+        commit(options, batch, files(options, rows(batch, batch + 1)))
+    assert read(path) == rows(0, 12)
+    assert not failed & {each.name for each in path.glob("*.parquet")}

@@ -37,7 +37,8 @@ def user_behaviour() -> Application:
 
 
 def _write_report(tables: Path, page: Path, options: PageOptions) -> None:
-    write_report(page, read_figures(tables), options)
+    figures = read_figures(tables, show_addresses=options.show_addresses)
+    write_report(page, figures, options)
 
 
 class _Lines:

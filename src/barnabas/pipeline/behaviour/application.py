@@ -29,9 +29,7 @@ def user_behaviour() -> Application:
         generated="access-{seed}-{lines}.log",
         check_input=_check,
         collecting=_collecting,
-        write_report=lambda tables, page, options: write_report(
-            page, read_figures(tables), options
-        ),
+        write_report=_write_report,
         summary=lambda tables: summary(read_figures(tables)),
     )
 

@@ -42,6 +42,7 @@ def test_browser_system_and_device(text: str, told: str) -> None:
         (f"{MOZILLA} zgrab/0.x", "zgrab"),
         ("Feedly/1.0 (+http://www.feedly.com/fetcher.html)", "Feedly"),
         ("curl/8.5.0", "curl"),
+        ("python-requests/2.31.0", "Python Requests"),
         ("(;)", "(;)"),
         ("x" * 200, "x" * 40),
         (None, NO_AGENT),

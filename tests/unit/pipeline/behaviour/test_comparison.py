@@ -65,8 +65,9 @@ def test_a_week_or_what_there_is(hours: int, length: timedelta) -> None:
     assert found.last.end == (newest + HOUR).replace(tzinfo=None), "in the log's own time"
 
 
-def test_each_hit_is_of_one_period() -> None:
-    found = of_hours(20 * 24)
+@pytest.mark.parametrize("minute", [0, 59], ids=["between two hits", "at a hit"])
+def test_each_hit_is_of_one_period(minute: int) -> None:
+    found = of_hours(20 * 24, minute)
     assert found is not None
     for period in (found.last, found.before):
         assert (period.hits, period.errors, period.size_bytes) == (168, 168, 16_800)

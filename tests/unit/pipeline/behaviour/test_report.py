@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.pipeline.__main__ import main
 from barnabas.pipeline.accounts import Accounts, DeadLetters
 from barnabas.pipeline.behaviour.figures import Figures, read_figures
 from barnabas.pipeline.behaviour.headlines import headlines
@@ -106,6 +108,7 @@ def log() -> Iterator[bytes]:
             yield line(clock=f"12:1{i}:00", path=missing, status=404, referrer=referrer, **given)
     yield line(clock="12:30:00", day="18/May/2015", agent=GOOGLEBOT)
     yield b"upstream 203.0.113.77 does not answer 2001:db8:85a3::8a2e:370:7334"
+    yield b"upstream \0" + b"y" * 400
     yield b'203.0.113.77 - - [18/May/2015:10:00:00 +0000] "GET /'
 
 
@@ -193,6 +196,19 @@ def test_who_asks_for_addresses_gets_them_whole(out: Path) -> None:
     assert "are hidden" not in page
 
 
+@pytest.mark.parametrize("shows", [False, True])
+def test_the_command_draws_the_page_again(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], shows: bool
+) -> None:
+    shutil.copytree(out / "tables", tmp_path / "tables")
+    asked = ["--show-addresses"] if shows else []
+    assert main(["report", "--out", str(tmp_path), *asked]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'report.html'}\n"
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert ("are hidden" in page, ADDRESSES[2] in page) == (not shows, shows)
+    assert (ADDRESSES[2] in (tmp_path / DATA / "report.json").read_text("utf-8")) == shows
+
+
 def test_all_links_of_the_page_exist(out: Path, masked: Figures) -> None:
     page = Page((out / "report.html").read_text("utf-8"))
     assert len(page.links) > 30
@@ -236,4 +252,6 @@ def test_what_the_figures_of_a_log_are(masked: Figures) -> None:
     )
     assert masked.comparison is not None, "half of 26 hours with the other half"
     assert masked.comparison.before.hits == masked.comparison.last.hits - 1 == 12
+    (cut,) = (text for of in masked.dead_letters for _, text in of.samples if "yy" in text)
+    assert cut == f"upstream \\x00{'y' * 170}…", "its first 180 characters"
     assert [label for label, _ in summary(masked)] == ["people", "robots", "rejected"]

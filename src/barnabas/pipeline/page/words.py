@@ -32,16 +32,16 @@ def share(value: float, all_values: Iterable[float]) -> str:
 def change(new: float, old: float) -> str:
     """How much more or less than before, as a part of that."""
     if not old:
-        return "new" if new else "no change"
+        return "new" if new else "± 0%"
     ratio = new / old - 1
-    return "no change" if abs(ratio) < 0.005 else f"{_arrow(ratio)} {abs(ratio):.0%}"
+    return "± 0%" if abs(ratio) < 0.005 else f"{_arrow(ratio)} {abs(ratio):.0%}"
 
 
 def points(new: float, old: float) -> str:
     """The difference of two shares, in percentage points."""
     difference = 100 * (new - old)
     if abs(difference) < 0.05:
-        return "no change"
+        return "± 0 points"
     return f"{_arrow(difference)} {abs(difference):.1f} points"
 
 

@@ -44,12 +44,10 @@ def test_intervals_and_periods() -> None:
 
 def test_changes() -> None:
     pairs = ((3, 2), (2, 3), (1001, 1000), (1, 0), (0, 0))
-    assert [words.change(*pair) for pair in pairs] == [
-        *("▲ 50%", "▼ 33%", "no change", "new", "no change")
-    ]
+    assert [words.change(*pair) for pair in pairs] == [*("▲ 50%", "▼ 33%", "± 0%", "new", "± 0%")]
     shares = ((0.5, 0.4), (0.01, 0.02), (0.5, 0.5))
     assert [words.points(*pair) for pair in shares] == [
-        *("▲ 10.0 points", "▼ 1.0 points", "no change")
+        *("▲ 10.0 points", "▼ 1.0 points", "± 0 points")
     ]
     assert [words.counted(count, "hit") for count in (0, 1, 1000)] == [
         *("0 hits", "1 hit", "1,000 hits")

@@ -162,10 +162,13 @@ def test_a_service_follows_the_log_and_ends_on_sigterm_sp_4(command: Command) ->
     with command.log.open("ab") as file:
         file.write(content[-10:])
     command.until(lambda: accounts_in(tables).read == 600)
+    refresh = 'http-equiv="refresh"'
+    assert refresh in report.read_text("utf-8"), "an open page follows"
     process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     assert "lines       read 600 = " in output
+    assert refresh not in report.read_text("utf-8")
     command.agrees(compute(command.log))
 
 

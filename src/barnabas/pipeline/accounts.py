@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +12,8 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from barnabas.pipeline.snapshot import Snapshot
 
 _SAMPLES: Final = 3
-_SAMPLE_BYTES: Final = 180
+_SAMPLE_LENGTH: Final = 180
+_LOOKED_AT_BYTES: Final = 4 * (_SAMPLE_LENGTH + 60)
 
 
 class Accounts(NamedTuple):
@@ -52,8 +54,8 @@ def read_accounts(snapshot: Snapshot) -> tuple[Accounts, list[tuple[str, Account
     return total, sorted(by_file.items())
 
 
-def read_dead_letters(snapshot: Snapshot) -> list[DeadLetters]:
-    """The most common reasons first."""
+def read_dead_letters(snapshot: Snapshot, mask: Callable[[str], str] = str) -> list[DeadLetters]:
+    """The most common reasons first. `mask`: what is shown of a line's text, and of its file's."""
     dataset = snapshot.appended("dead_letters")
     if dataset is None:
         return []
@@ -62,16 +64,17 @@ def read_dead_letters(snapshot: Snapshot) -> list[DeadLetters]:
     for reason, count in counts.most_common():
         columns = ["file", "line", "topic", "partition", "offset", "value"]
         some = snapshot.some("dead_letters", _SAMPLES, columns, pc.field("reason") == reason)
-        letters.append(DeadLetters(reason, count, [_sample(row) for row in some]))
+        letters.append(DeadLetters(reason, count, [_sample(row, mask) for row in some]))
     return letters
 
 
-def _sample(row: dict[str, Any]) -> tuple[str, str]:
+def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
     if row["file"]:
-        where = f"{Path(row['file']).name}, line {row['line']}"
+        where = f"{mask(Path(row['file']).name)}, line {row['line']}"
     else:
         where = f"{row['topic']}-{row['partition']}, offset {row['offset']}"
     value: bytes = row["value"] or b""
-    text = value[:_SAMPLE_BYTES].decode("utf-8", "backslashreplace")
-    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-    return where, shown + ("…" if len(value) > _SAMPLE_BYTES else "")
+    # More than is shown, so that no address which is cut off here stays unknown.
+    text = mask(value[:_LOOKED_AT_BYTES].decode("utf-8", "backslashreplace"))
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_SAMPLE_LENGTH])
+    return where, shown + ("…" if len(text) > _SAMPLE_LENGTH else "")

@@ -29,15 +29,14 @@ def user_behaviour() -> Application:
         generated="access-{seed}-{lines}.log",
         check_input=_check,
         collecting=_collecting,
-        write_report=lambda tables, page, options: write_report(
-            page, read_figures(tables), options
-        ),
+        write_report=_write_report,
         summary=lambda tables: summary(read_figures(tables)),
     )
 
 
 def _write_report(tables: Path, page: Path, options: PageOptions) -> None:
-    write_report(page, read_figures(tables), options)
+    figures = read_figures(tables, show_addresses=options.show_addresses)
+    write_report(page, figures, options)
 
 
 class _Lines:

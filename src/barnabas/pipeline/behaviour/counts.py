@@ -1,4 +1,4 @@
-"""Tables that only count: traffic per minute, pages, referrers and status classes. Pure.
+"""Tables that only count: traffic per minute, pages, referrers, user agents and the like. Pure.
 
 Each is a sum by its keys, so a table after a batch is the table before it plus the counts of the
 batch: `summed` over both. All times are UTC; `utc_offset_minutes` gives the log's own clock, for
@@ -13,7 +13,15 @@ from typing import Final
 
 import polars as pl
 
-from barnabas.pipeline.behaviour.schemas import PAGES, REFERRERS, STATUSES, TRAFFIC
+from barnabas.pipeline.behaviour.agents import described
+from barnabas.pipeline.behaviour.schemas import (
+    AGENTS,
+    MISSING,
+    PAGES,
+    REFERRERS,
+    STATUSES,
+    TRAFFIC,
+)
 
 _COUNTS: Final = frozenset(
     (
@@ -36,6 +44,8 @@ _SCHEMAS: Final = {
     "pages": PAGES,
     "referrers": REFERRERS,
     "statuses": STATUSES,
+    "agents": AGENTS,
+    "missing": MISSING,
 }
 
 
@@ -89,8 +99,33 @@ def statuses(events: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def agents(events: pl.DataFrame) -> pl.DataFrame:
+    """Schema `AGENTS` of these hits, added up: each user agent is looked at once."""
+    page = _count(pl.col("page_view")).alias("pages")
+    columns = ("agent", "robot", "day", page, pl.col("bytes").fill_null(0))
+    one = pl.lit(1, pl.Int64).alias("hits")
+    rows = events.select(*columns, one)
+    each = rows.group_by("agent", "robot", "day").agg(pl.col("hits", "pages", "bytes").sum())
+    names = described(each.select("agent", "robot").unique())
+    return each.join(names, on=["agent", "robot"], how="left", nulls_equal=True)
+
+
+def missing(events: pl.DataFrame) -> pl.DataFrame:
+    """Schema `MISSING` of these hits, not added up yet."""
+    found = events.filter((pl.col("status") == 404) & pl.col("path").is_not_null())
+    referrer = pl.col("referrer").str.replace(r"[?#].*$", "").alias("referrer")
+    return found.select("path", referrer, *_hits(), "day")
+
+
 _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingProxyType(
-    {"traffic": traffic, "pages": pages, "referrers": referrers, "statuses": statuses}
+    {
+        "traffic": traffic,
+        "pages": pages,
+        "referrers": referrers,
+        "statuses": statuses,
+        "agents": agents,
+        "missing": missing,
+    }
 )
 
 

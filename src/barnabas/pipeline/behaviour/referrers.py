@@ -7,7 +7,7 @@ from typing import Final
 
 import polars as pl
 
-_HOST: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#:]+)")
+_HOST: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(\[[^\]/?#]+\]|[^/?#:]+)")
 
 
 def host_of(url: str | None) -> str | None:

@@ -1,6 +1,7 @@
 """Writes the report on user behaviour.
 
-`figures.py` has the numbers, `pictures.py` the pictures, `templates/report.html` the page.
+`figures.py` has the numbers, `pictures.py` the pictures, `sheets.py` the files beside the page, and
+`templates/report.html` the page.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from pathlib import Path
 
 from barnabas.pipeline.behaviour import pictures
 from barnabas.pipeline.behaviour.figures import Figures
+from barnabas.pipeline.behaviour.headlines import headlines
+from barnabas.pipeline.behaviour.rankings import SHOWN
+from barnabas.pipeline.behaviour.sheets import sheets
 from barnabas.pipeline.page import page, words
+from barnabas.pipeline.page import sheets as page_sheets
 from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.page.pictures import heat_map, histogram
 
@@ -17,19 +22,22 @@ _PACKAGE = "barnabas.pipeline.behaviour"
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
-    """Write the page, whole or not at all."""
-    page.write(path, render(figures, options))
+    """Write the files beside the page, then the page: each whole or not at all."""
+    page_sheets.write(path, sheets(figures), options)
+    page.write(path, render(figures, options, page_sheets.folder_of(path).name))
 
 
-def render(figures: Figures, options: PageOptions) -> str:
-    """The page as HTML."""
+def render(figures: Figures, options: PageOptions, data: str) -> str:
+    """The page as HTML. `data`: the folder of its files, as the page's links name it."""
     timeline = figures.timeline
     values: dict[str, object] = {
         "figures": figures,
+        "headlines": headlines(figures),
+        "shown": SHOWN,
+        "data": data,
+        "sheets": sheets(figures),
         "period": words.period(timeline.begin, timeline.end),
-        "hits": sum(m.human_hits + m.robot_hits for m in timeline.moments),
-        "robot_hits": sum(m.robot_hits for m in timeline.moments),
-        "errors": sum(m.errors for m in timeline.moments),
+        "zone": words.zones(timeline.offsets_minutes),
         "traffic": pictures.traffic(timeline),
         "strips": pictures.status_strips(timeline),
         "heat": heat_map(timeline.heat, "page views", "Page views by weekday and hour"),

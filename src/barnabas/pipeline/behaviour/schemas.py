@@ -89,6 +89,27 @@ STATUSES: Final = pa.schema(
         ("day", pa.date32()),
     ]
 )
+AGENTS: Final = pa.schema(
+    [
+        ("agent", pa.string()),
+        ("robot", pa.bool_()),
+        ("name", pa.string()),
+        ("system", pa.string()),
+        ("device", pa.string()),
+        *counts("hits", "pages", "bytes"),
+        ("day", pa.date32()),
+    ]
+)
+"""User agents, and what they say: `name` is the browser's or the robot's; null if it is unknown."""
+MISSING: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("referrer", pa.string()),
+        *counts("hits", "robot_hits"),
+        ("day", pa.date32()),
+    ]
+)
+"""Answers 404 by what led to them: the referrer without its query, null without one."""
 
 GROWING: Final[Mapping[str, pa.Schema]] = MappingProxyType(
     {"events": EVENTS, "dead_letters": DEAD_LETTERS}
@@ -101,6 +122,8 @@ MERGED: Final[Mapping[str, pa.Schema]] = MappingProxyType(
         "pages": PAGES,
         "referrers": REFERRERS,
         "statuses": STATUSES,
+        "agents": AGENTS,
+        "missing": MISSING,
         "files": FILES,
     }
 )

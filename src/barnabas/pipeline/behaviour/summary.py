@@ -13,7 +13,7 @@ def summary(figures: Figures) -> list[tuple[str, str]]:
         (
             "people",
             f"{humans.visitors:,} visitors, {humans.sessions:,} sessions ({humans.open:,} open),"
-            f" {humans.pages:,} page views, {humans.bounce_rate:.0%} bounces",
+            f" {humans.pages:,} page views, bounce rate {humans.bounce_rate:.0%}",
         ),
         (
             "robots",
@@ -22,5 +22,5 @@ def summary(figures: Figures) -> list[tuple[str, str]]:
         ),
     ]
     if reasons:
-        lines.append(("bad lines", reasons))
+        lines.append(("rejected", reasons))
     return lines

@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa  # type: ignore[import-untyped]
-
-from barnabas.pipeline.snapshot import Snapshot
+import polars as pl
 
 Numbers = npt.NDArray[np.int64]
 
@@ -28,6 +26,7 @@ _STEPS_S = (
     (730 * _DAY_S, _DAY_S),
 )
 _MOST_WEEKS = 520
+_COUNTS = ("hits", "robot_hits", "pages", "robot_pages", "client_errors", "server_errors")
 
 
 class Moment(NamedTuple):
@@ -49,6 +48,7 @@ class Timeline(NamedTuple):
     classes: list[tuple[datetime, dict[str, int]]]  # hits by status class
     heat: list[list[float]]  # weekday (Monday first), hour -> human page views, on average
     size_bytes: int
+    offsets_minutes: list[int]  # the log's own clock, from UTC; several if it was changed
 
     @property
     def begin(self) -> datetime | None:
@@ -59,26 +59,25 @@ class Timeline(NamedTuple):
         return self.moments[-1].at + self.step if self.moments else None
 
 
-def read_timeline(snapshot: Snapshot) -> Timeline:
-    """The timeline of the tables `traffic` and `statuses`."""
-    columns = ["hits", "robot_hits", "pages", "robot_pages", "client_errors", "server_errors"]
-    rows = snapshot.rows("traffic", ["minute", "utc_offset_minutes", "bytes", *columns])
-    if not rows.num_rows:
+def timeline_of(traffic: pl.DataFrame, statuses: pl.DataFrame) -> Timeline:
+    """The timeline of the tables with these names."""
+    if not traffic.height:
         hour = timedelta(hours=1)
-        return Timeline(hour, [], hour, [], [[0.0] * 24 for _ in range(7)], 0)
-    offset_s = _numbers(rows, "utc_offset_minutes") * _MINUTE_S
-    local_s = _seconds(rows, "minute") + offset_s
+        return Timeline(hour, [], hour, [], [[0.0] * 24 for _ in range(7)], 0, [])
+    offset_s = _numbers(traffic, "utc_offset_minutes") * _MINUTE_S
+    local_s = _seconds(traffic, "minute") + offset_s
     step_s = _step(int(local_s.max() - local_s.min()))
-    counts = {name: _numbers(rows, name) for name in columns}
+    counts = {name: _numbers(traffic, name) for name in _COUNTS}
     human_pages = counts["pages"] - counts["robot_pages"]
     class_step_s = max(step_s, _HOUR_S)
     return Timeline(
         step=timedelta(seconds=step_s),
         moments=_moments(local_s, step_s, counts),
         class_step=timedelta(seconds=class_step_s),
-        classes=_classes(snapshot, int(offset_s.max()), class_step_s),
+        classes=_classes(statuses, int(offset_s.max()), class_step_s),
         heat=_heat(local_s, human_pages),
-        size_bytes=int(_numbers(rows, "bytes").sum()),
+        size_bytes=int(_numbers(traffic, "bytes").sum()),
+        offsets_minutes=sorted(int(offset) for offset in traffic["utc_offset_minutes"].unique()),
     )
 
 
@@ -98,12 +97,11 @@ def _moments(local_s: Numbers, step_s: int, counts: dict[str, Numbers]) -> list[
 
 
 def _classes(
-    snapshot: Snapshot, offset_s: int, step_s: int
+    statuses: pl.DataFrame, offset_s: int, step_s: int
 ) -> list[tuple[datetime, dict[str, int]]]:
-    rows = snapshot.rows("statuses", ["hour", "class", "hits"])
-    first, bins = _bins(_seconds(rows, "hour") + offset_s, step_s)
-    hits = _numbers(rows, "hits")
-    names = np.asarray(rows["class"].to_pylist())
+    first, bins = _bins(_seconds(statuses, "hour") + offset_s, step_s)
+    hits = _numbers(statuses, "hits")
+    names = np.asarray(statuses["class"].to_list())
     series = {
         str(name): _summed(bins, np.where(names == name, hits, 0)) for name in np.unique(names)
     }
@@ -144,12 +142,12 @@ def _summed(bins: Numbers, values: Numbers) -> Numbers:
     return sums
 
 
-def _numbers(rows: pa.Table, name: str) -> Numbers:
-    return np.asarray(rows[name].to_numpy(), dtype=np.int64)
+def _numbers(rows: pl.DataFrame, name: str) -> Numbers:
+    return rows[name].cast(pl.Int64).to_numpy()
 
 
-def _seconds(rows: pa.Table, name: str) -> Numbers:
-    return np.asarray(rows[name].cast(pa.timestamp("s", "UTC")).cast(pa.int64()).to_numpy())
+def _seconds(rows: pl.DataFrame, name: str) -> Numbers:
+    return rows[name].dt.epoch("s").to_numpy()
 
 
 def _time(local_s: int) -> datetime:

@@ -16,7 +16,9 @@ from typing import Final
 
 import polars as pl
 
-_IPV4: Final = re.compile(r"(?<![\d.])(\d{1,3})([.-])(\d{1,3})\2(\d{1,3})\2\d{1,3}(?![\d]|\.\d)")
+_IPV4: Final = re.compile(r"(?<![\d.])(\d{1,3}\.\d{1,3}\.\d{1,3}\.)\d{1,3}(?!\d|\.\d)")
+# As the names have it that providers give to their customers' addresses.
+_DASHED: Final = re.compile(r"(?<!\d)(\d{1,3}-\d{1,3}-\d{1,3}-)\d{1,3}(?!\d|-\d)")
 _IPV6: Final = re.compile(
     r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]|\.\d)", re.ASCII
 )
@@ -29,7 +31,7 @@ _SUSPECT: Final = r"\d[.-]\d{1,3}[.-]\d|:[0-9A-Fa-f]{0,4}:"
 
 def masked(text: str) -> str:
     """The text with the ends of its addresses hidden."""
-    return _IPV6.sub(_masked_ipv6, _IPV4.sub(r"\1\2\3\2\4\2x", text))
+    return _IPV6.sub(_masked_ipv6, _DASHED.sub(r"\1x", _IPV4.sub(r"\1x", text)))
 
 
 def all_masked(texts: pl.Series) -> pl.Series:

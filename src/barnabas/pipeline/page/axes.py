@@ -7,7 +7,16 @@ from datetime import datetime, timedelta
 _HOUR_S, _DAY_S = 3600, 86_400
 _TIME_STEPS_S = (
     *(60, 300, 600, 1800, _HOUR_S, 3 * _HOUR_S, 6 * _HOUR_S, 12 * _HOUR_S),
-    *(_DAY_S, 2 * _DAY_S, 7 * _DAY_S, 14 * _DAY_S, 28 * _DAY_S, 91 * _DAY_S, 365 * _DAY_S),
+    *(
+        _DAY_S,
+        2 * _DAY_S,
+        4 * _DAY_S,
+        7 * _DAY_S,
+        14 * _DAY_S,
+        28 * _DAY_S,
+        91 * _DAY_S,
+        365 * _DAY_S,
+    ),
 )
 _A_MONDAY = datetime.fromisoformat("2001-01-01")  # without zone, as all times here
 

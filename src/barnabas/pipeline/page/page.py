@@ -38,12 +38,15 @@ def render(package: str, template: str, options: PageOptions, values: Mapping[st
     )
     environment.filters.update(
         number=words.number,
+        counted=words.counted,
         percent=words.percent,
         duration=words.duration,
         size=words.size,
         share=words.share,
         interval=words.interval,
         moment=words.moment,
+        short_moment=words.short_moment,
+        days=words.days,
     )
     return environment.get_template(template).render(options=options, **values)
 

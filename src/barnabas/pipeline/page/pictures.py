@@ -92,7 +92,8 @@ def time_axis(frame: Frame, begin: datetime, end: datetime) -> Iterator[Markup]:
         for at, label in time_ticks(begin, end, most):
             x = (at - begin) / (end - begin)
             yield down(x, frame.top, frame.floor + 4, f"grid at-{density}")
-            yield text(x, frame.height - 6, label, f"middle at-{density}")
+            shown = _without_weekday(label) if density == "narrow" else label
+            yield text(x, frame.height - 6, shown, f"middle at-{density}")
 
 
 def time_span(times: Sequence[datetime], step: timedelta) -> tuple[datetime, datetime]:
@@ -176,7 +177,7 @@ def heat_map(heat: Sequence[Sequence[float]], unit: str, title: str) -> Markup:
         for hour, value in enumerate(row):
             told = f"{WEEKDAYS[weekday]}, {hour}:00 to {hour + 1}:00\n{value:,.1f} {unit}"
             # The square root keeps quiet hours apart; the eye reads areas that way, too.
-            strength = (value / largest) ** 0.5
+            strength = 0.06 + 0.94 * (value / largest) ** 0.5
             marks.append(
                 Markup(
                     '<rect class="cell" x="{}" y="{:.1f}" width="{}" height="{:.1f}" rx="5"'
@@ -184,7 +185,8 @@ def heat_map(heat: Sequence[Sequence[float]], unit: str, title: str) -> Markup:
                 ).format(_percent(hour / 24), y, _percent(1 / 24), cell, strength, told)
             )
     for hour in range(0, 24, 3):
-        marks.append(text((hour + 0.5) / 24, frame.height - 6, f"{hour}:00", "middle"))
+        style = "middle" if hour % 6 == 0 else "middle roomy"
+        marks.append(text((hour + 0.5) / 24, frame.height - 6, f"{hour}:00", style))
     return picture(frame, title, marks)
 
 
@@ -212,13 +214,18 @@ def histogram(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Markup:
         middle = (i + 0.5) * slot
         marks.append(text(middle, y - 6, short(count), "middle"))
         for line, words in enumerate(_two_lines(name)):
-            marks.append(text(middle, frame.floor + 16 + 14 * line, words, "middle"))
+            marks.append(text(middle, frame.floor + 16 + 14 * line, words, "middle dense"))
     return picture(frame, title, [*marks, across(frame.floor, "axis")])
 
 
 def peak_ticks(values: Sequence[float]) -> list[float]:
     """Round numbers from 0 to the largest of these or just above it."""
     return round_ticks(max(values, default=0))
+
+
+def _without_weekday(label: str) -> str:
+    """Tue 3 Mar: 3 Mar."""
+    return label.split(" ", 1)[1] if label.count(" ") == 2 else label
 
 
 def _two_lines(name: str) -> list[str]:

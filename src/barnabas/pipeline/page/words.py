@@ -6,8 +6,13 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 
-def number(value: int) -> str:
+def number(value: float) -> str:
     return f"{value:,}"
+
+
+def counted(count: int, noun: str) -> str:
+    """With an s for more than one, or none."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def percent(part: float, whole: float = 1.0) -> str:
@@ -22,6 +27,22 @@ def share(value: float, all_values: Iterable[float]) -> str:
     """A bar's length among others, for a style sheet."""
     largest = max(all_values, default=0) or 1
     return f"{value / largest:.1%}"
+
+
+def change(new: float, old: float) -> str:
+    """How much more or less than before, as a part of that."""
+    if not old:
+        return "new" if new else "± 0%"
+    ratio = new / old - 1
+    return "± 0%" if abs(ratio) < 0.005 else f"{_arrow(ratio)} {abs(ratio):.0%}"
+
+
+def points(new: float, old: float) -> str:
+    """The difference of two shares, in percentage points."""
+    difference = 100 * (new - old)
+    if abs(difference) < 0.05:
+        return "± 0 points"
+    return f"{_arrow(difference)} {abs(difference):.1f} points"
 
 
 def duration(seconds: float) -> str:
@@ -62,6 +83,8 @@ def period(begin: datetime | None, end: datetime | None) -> str:
         return "nothing yet"
     if begin.date() == end.date():
         return f"{begin:%A}, {begin.day} {begin:%B %Y}"
+    if (begin.year, begin.month) == (end.year, end.month):
+        return f"{begin.day} to {end.day} {end:%B %Y}"
     if begin.year == end.year:
         return f"{begin.day} {begin:%B} to {end.day} {end:%B %Y}"
     return f"{begin.day} {begin:%B %Y} to {end.day} {end:%B %Y}"
@@ -75,6 +98,35 @@ def span(at: datetime, step: timedelta) -> str:
     return f"{day}, {at:%H:%M} to {at + step:%H:%M}"
 
 
+def days(length: timedelta) -> str:
+    """As in "the last 7 days"."""
+    count = length // timedelta(days=1)
+    if count:
+        return "day" if count == 1 else f"{count} days"
+    return duration(length.total_seconds())
+
+
+def zones(offsets_minutes: Iterable[int]) -> str:
+    """Clocks by how far they are from UTC: UTC+01:00 and UTC+02:00."""
+    return " and ".join(map(_zone, offsets_minutes))
+
+
+def short_moment(at: datetime) -> str:
+    """A time without its zone: 14 March, 18:22."""
+    return f"{at.day} {at:%B, %H:%M}"
+
+
 def moment(at: datetime) -> str:
     """A time with its zone."""
     return f"{at.day} {at:%B %Y, %H:%M:%S} {at.tzname() or ''}".rstrip()
+
+
+def _zone(offset_minutes: int) -> str:
+    if not offset_minutes:
+        return "UTC"
+    hours, minutes = divmod(abs(offset_minutes), 60)
+    return f"UTC{'-' if offset_minutes < 0 else '+'}{hours:02}:{minutes:02}"
+
+
+def _arrow(difference: float) -> str:
+    return "▲" if difference > 0 else "▼"

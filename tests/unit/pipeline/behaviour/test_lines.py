@@ -108,6 +108,7 @@ def test_headers_of_others_are_no_harm() -> None:
         ("https://me@example.org", "example.org"),
         ("android-app://com.example/", "com.example"),
         ("example.org/x", None),
+        ("http://[2001:DB8::1]:80/x", "[2001:db8::1]"),
         ("http:///x", None),
         ("http://www./x", None),
         (None, None),

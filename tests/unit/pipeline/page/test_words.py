@@ -35,3 +35,20 @@ def test_intervals_and_periods() -> None:
     assert words.moment(datetime.fromisoformat("2026-03-02T07:05:00+00:00")) == (
         "2 March 2026, 07:05:00 UTC"
     )
+    assert words.period(first, first + timedelta(days=1)) == "30 to 31 December 2026"
+    assert words.short_moment(last) == "2 January, 00:00"
+    lengths = (timedelta(days=7), timedelta(days=1), timedelta(minutes=90))
+    assert [words.days(length) for length in lengths] == ["7 days", "day", "1 h 30 min"]
+    assert words.zones([0, 90, -210]) == "UTC and UTC+01:30 and UTC-03:30"
+
+
+def test_changes() -> None:
+    pairs = ((3, 2), (2, 3), (1001, 1000), (1, 0), (0, 0))
+    assert [words.change(*pair) for pair in pairs] == [*("▲ 50%", "▼ 33%", "± 0%", "new", "± 0%")]
+    shares = ((0.5, 0.4), (0.01, 0.02), (0.5, 0.5))
+    assert [words.points(*pair) for pair in shares] == [
+        *("▲ 10.0 points", "▼ 1.0 points", "± 0 points")
+    ]
+    assert [words.counted(count, "hit") for count in (0, 1, 1000)] == [
+        *("0 hits", "1 hit", "1,000 hits")
+    ]

@@ -1,0 +1,133 @@
+"""The figures at the head of the page, with what they are in the last days and the days before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from barnabas.pipeline.behaviour.comparison import Comparison, Period
+from barnabas.pipeline.behaviour.figures import Figures
+from barnabas.pipeline.page import words
+
+Number = int | float
+
+
+class Headline(NamedTuple):
+    """One of them; the numbers are for the files, the texts for the page."""
+
+    name: str
+    label: str
+    about: str
+    total: Number
+    last: Number | None  # None: the log is too short
+    before: Number | None
+    told: Callable[[Number], str]
+    is_share: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.told(self.total)
+
+    @property
+    def last_text(self) -> str:
+        return "" if self.last is None else self.told(self.last)
+
+    @property
+    def change(self) -> str:
+        """Between the two periods; empty if there are none."""
+        if self.last is None or self.before is None:
+            return ""
+        told = words.points if self.is_share else words.change
+        return told(self.last, self.before)
+
+
+def headlines(figures: Figures) -> list[Headline]:
+    """In the order of the page."""
+    return [*_of_people(figures), *_of_hits(figures)]
+
+
+def _of_people(figures: Figures) -> list[Headline]:
+    of, comparison = figures.humans, figures.comparison
+    return [
+        Headline(
+            "visitors",
+            "visitors",
+            "people, by address and browser",
+            of.visitors,
+            *_both(comparison, lambda period: period.people.visitors),
+            words.number,
+        ),
+        Headline(
+            "sessions",
+            "sessions",
+            f"{of.open:,} still open",
+            of.sessions,
+            *_both(comparison, lambda period: period.people.sessions),
+            words.number,
+        ),
+        Headline(
+            "page_views",
+            "page views",
+            f"{of.pages_per_session:.1f} per session",
+            of.pages,
+            *_both(comparison, lambda period: period.people.pages),
+            words.number,
+        ),
+        Headline(
+            "bounce_rate",
+            "bounce rate",
+            f"{of.bounces:,} sessions with one page",
+            of.bounce_rate,
+            *_both(comparison, lambda period: period.people.bounce_rate),
+            words.percent,
+            is_share=True,
+        ),
+        Headline(
+            "median_session_seconds",
+            "median session",
+            "from first hit to last",
+            of.median_length_s,
+            *_both(comparison, lambda period: period.people.median_length_s),
+            words.duration,
+        ),
+    ]
+
+
+def _of_hits(figures: Figures) -> list[Headline]:
+    hits, comparison = figures.hits, figures.comparison
+    return [
+        Headline(
+            "robot_share",
+            "of hits are from robots",
+            f"{figures.robots.visitors:,} robots, {figures.robot_hits:,} hits",
+            figures.robot_hits / hits if hits else 0.0,
+            *_both(comparison, lambda period: period.robot_share),
+            words.percent,
+            is_share=True,
+        ),
+        Headline(
+            "error_share",
+            "of responses are errors",
+            f"{figures.errors:,} responses 4xx or 5xx",
+            figures.errors / hits if hits else 0.0,
+            *_both(comparison, lambda period: period.error_share),
+            words.percent,
+            is_share=True,
+        ),
+        Headline(
+            "bytes_sent",
+            "sent",
+            f"in {hits:,} responses",
+            figures.timeline.size_bytes,
+            *_both(comparison, lambda period: period.size_bytes),
+            words.size,
+        ),
+    ]
+
+
+def _both(
+    comparison: Comparison | None, value: Callable[[Period], Number]
+) -> tuple[Number | None, Number | None]:
+    if comparison is None:
+        return None, None
+    return value(comparison.last), value(comparison.before)

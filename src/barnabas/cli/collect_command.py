@@ -13,7 +13,8 @@ import click
 from barnabas.cli.main import EXIT_OK
 from barnabas.cli.options import bootstrap_server, run_client
 from barnabas.collector.log_paths import LogPaths
-from barnabas.collector.record_reader import INDENTED, IsStart, record_start
+from barnabas.collector.record_joiner import IsStart
+from barnabas.collector.record_reader import INDENTED, record_start
 from barnabas.collector.shipper import Shipment, Shipped, ship
 from barnabas.records.compression import CODEC_NAMES
 

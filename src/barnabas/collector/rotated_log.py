@@ -19,11 +19,13 @@ from typing import NamedTuple
 
 from barnabas.collector.file_progress import FileProgress
 from barnabas.collector.known_files import KnownFiles
-from barnabas.collector.line_reader import Line, LineReader
+from barnabas.collector.line_cutter import Line
+from barnabas.collector.line_reader import LineReader
 from barnabas.collector.log_directory import LogDirectory
 from barnabas.collector.log_file import DAMAGED, LogFile
 from barnabas.collector.recognition import Found, Recognised, recognise
-from barnabas.collector.record_reader import IsStart, Reader, RecordReader
+from barnabas.collector.record_joiner import IsStart
+from barnabas.collector.record_reader import Reader, RecordReader
 from barnabas.errors import ConfigError
 
 QUIET_S = 60.0

@@ -17,7 +17,7 @@ from typing import Final
 
 from barnabas.collector.known_files import KnownFiles
 from barnabas.collector.log_paths import LogPaths
-from barnabas.collector.record_reader import IsStart
+from barnabas.collector.record_joiner import IsStart
 from barnabas.collector.rotated_log import QUIET_S, Portion, RotatedLog
 from barnabas.errors import ConfigError
 

@@ -21,7 +21,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from barnabas.client.admin import Admin, NewTopic
 from barnabas.client.batch import ProducerRecord
@@ -32,8 +32,8 @@ from barnabas.collector.headers import HOST
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.positions import POSITIONS_TOPIC, Positions
 from barnabas.collector.positions_reader import PositionsReader
-from barnabas.collector.record_joiner import IsStart
-from barnabas.collector.rotated_log import QUIET_S, Portion
+from barnabas.collector.rotated_log import Portion
+from barnabas.collector.shipment import Shipment, Shipped
 from barnabas.collector.watched_logs import WatchedLogs
 from barnabas.errors import (
     BarnabasError,
@@ -42,7 +42,6 @@ from barnabas.errors import (
     ProducerFenced,
     TopicAlreadyExists,
 )
-from barnabas.records.compression import LZ4
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -50,31 +49,6 @@ _log = logging.getLogger(__name__)
 _TRANSACTION_BYTES: Final = 8 << 20
 _AGAIN_AFTER_S: Final = 1.0
 _SUCCESSOR_S: Final = 10.0  # in which a process that has fenced us says so
-
-
-class Shipment(NamedTuple):
-    """What is collected, and where it goes. `name`: of the collector, by which it finds its
-    positions again; no two that run at once may share one."""
-
-    bootstrap_servers: str
-    topic: str
-    name: str
-    host: str
-    codec: int = LZ4
-    is_start: IsStart | None = None
-    quiet_s: float = QUIET_S
-
-
-class Shipped(NamedTuple):
-    """What was committed."""
-
-    lines: int = 0
-    size_bytes: int = 0
-    cut_lines: int = 0  # too long, so that only their beginnings were sent
-    transactions: int = 0
-
-    def plus(self, other: Shipped) -> Shipped:
-        return Shipped(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 async def ship(
@@ -221,6 +195,7 @@ class _Shipper:
             servers,
             transactional_id=f"barnabas-collector-{self._shipment.name}",
             linger_ms=0,
+            transaction_timeout_ms=self._shipment.transaction_timeout_ms,
         ) as producer:
             await producer.init_transactions()
             yield producer

@@ -1,12 +1,13 @@
-"""`barnabas collect`: lines a second beside `kcat -P`, how late a line is, and what rest costs.
+"""`barnabas collect` beside `kcat -P` and rsyslog: lines a second, lateness, and what rest costs.
 
     python -m benchmarks.collector [--lines N] [--rounds N] [--idle-files N] [--seconds N]
 
 Lines have 100 bytes. The collector writes them in transactions with its positions, and puts file
-and place into headers; kcat sends bare lines, at least once, and remembers nothing. Both send to
-the same broker in turns. CPU seconds are of the process alone; the broker's are apart. Lateness is
-from the write of a line, of which there are 1,000 a second, until a reader of committed records has
-it.
+and place into headers; kcat sends bare lines, at least once, and remembers nothing; rsyslog
+(imfile and omkafka, where it is installed) follows files as a collector does, and sends bare lines
+at least once. All send to the same broker in turns. CPU seconds are of the process alone; the
+broker's are apart. Lateness is from the write of a line, of which there are 1,000 a second, until a
+reader of committed records has it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pathlib import Path
 import psutil
 
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
+from benchmarks import rsyslog
 from tests.integration.broker_process import BrokerProcess, broker_process
 
 LINE_BYTES = 100
@@ -66,6 +68,10 @@ def throughput(broker: BrokerProcess, directory: Path, lines: int, rounds: int) 
             commands["kcat -P"] = [*common, "-X", "compression.codec=lz4", "-l", str(log)]
         for name, command in commands.items():
             measured.setdefault(name, []).append(timed(broker, command))
+        if rsyslog.is_there():
+            measured.setdefault("rsyslog", []).append(
+                with_rsyslog(broker, log, directory / f"rsyslog-{round_number}", lines)
+            )
     print(f"{lines:,} lines of {LINE_BYTES} bytes, median of {rounds} rounds")
     for name, rows in measured.items():
         took_s, cpu_s, broker_s = (statistics.median(row) for row in zip(*rows, strict=True))
@@ -84,6 +90,26 @@ def timed(broker: BrokerProcess, command: Sequence[str]) -> tuple[float, float, 
     subprocess.run(command, check=True, capture_output=True)
     took_s = time.perf_counter() - began_s
     return took_s, children_cpu_s() - before, cpu_s(broker.process.pid) - broker_before
+
+
+def with_rsyslog(
+    broker: BrokerProcess, log: Path, directory: Path, lines: int
+) -> tuple[float, float, float]:
+    """As `timed`, until all lines are in the topic, for it does not end."""
+    assert broker.process is not None
+    topic = directory.name
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(topic, 1)])
+    command = rsyslog.command(directory, log, broker.bootstrap_servers, topic)
+    broker_before = cpu_s(broker.process.pid)
+    began_s = time.perf_counter()
+    with running(command) as process, SyncConsumer(broker.bootstrap_servers) as consumer:
+        place = TopicPartition(topic, 0)
+        while consumer.end_offsets([place])[place] < lines:
+            time.sleep(0.02)
+        took_s = time.perf_counter() - began_s
+        used_s = cpu_s(process.pid)
+    return took_s, used_s, cpu_s(broker.process.pid) - broker_before
 
 
 def lateness(broker: BrokerProcess, directory: Path, seconds: int) -> None:

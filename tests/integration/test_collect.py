@@ -2,84 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import barnabas
-from barnabas.client import ConsumerRecord, SyncConsumer, TopicPartition
+from tests.integration.collect_processes import Collecting, collecting_in
 from tests.integration.command_line import COMMAND
-from tests.pipeline.topics import create
 from tests.waiting import wait_until
 
 MANY, FEW_DESCRIPTORS = 400, 300
 TRACE = b"ERROR failed\n  at a\n  at b\n"
 
 
-class Collecting:
-    """Processes of the command, for one broker; those that still run are killed at the end."""
-
-    def __init__(self, broker: barnabas.Broker, logs: Path) -> None:
-        self.logs = logs
-        self.broker = broker
-        self._processes: list[subprocess.Popen[str]] = []
-
-    def start(
-        self, *options: str, before: Callable[[], None] | None = None
-    ) -> subprocess.Popen[str]:
-        command = [COMMAND, "collect", "--topic", "lines", "--name", "test", *options]
-        process = subprocess.Popen(
-            [*command, "--bootstrap-server", self.broker.bootstrap_servers],
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=before,
-        )
-        self._processes.append(process)
-        return process
-
-    def once(self, *options: str, code: int = 0, before: Callable[[], None] | None = None) -> str:
-        _, errors = (process := self.start("--once", *options, before=before)).communicate()
-        assert process.returncode == code and "Traceback" not in errors, errors
-        return errors
-
-    def kill_all(self) -> None:
-        for process in self._processes:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
-
-    def records(self, most: float = math.inf) -> list[ConsumerRecord]:
-        """All that are committed, or the first of them."""
-        place = TopicPartition("lines", 0)
-        servers = self.broker.bootstrap_servers
-        with SyncConsumer(servers, isolation_level="read_committed") as consumer:
-            consumer.assign([place])
-            consumer.seek(place, 0)
-            found: list[ConsumerRecord] = []
-            while consumer.position(place) < consumer.end_offsets([place])[place]:
-                found += consumer.poll(1_000)
-                if len(found) >= most:
-                    return found[: int(most)]
-        return found
-
-    def values(self) -> list[bytes]:
-        return [record.value or b"" for record in self.records()]
-
-
 @pytest.fixture
 def collecting(tmp_path: Path) -> Iterator[Collecting]:
-    (tmp_path / "logs").mkdir()
-    with barnabas.Broker(tmp_path / "broker") as broker:
-        create(broker, "lines")
-        running = Collecting(broker, tmp_path / "logs")
+    with collecting_in(tmp_path) as running:
         yield running
-        running.kill_all()
 
 
 def test_lines_are_sent_as_they_are_written(collecting: Collecting) -> None:

@@ -1,4 +1,6 @@
-"""`barnabas collect`: log files into a topic, however they are rotated, each line once."""
+"""`barnabas collect`: log files into a topic, however they are rotated, each line once; and what
+programs and systems send.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +8,32 @@ import asyncio
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from barnabas.cli.main import EXIT_OK
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
 from barnabas.cli.options import bootstrap_server, run_client
 from barnabas.collector.log_paths import LogPaths
-from barnabas.collector.record_reader import INDENTED, IsStart, record_start
-from barnabas.collector.shipper import Shipment, Shipped, ship
+from barnabas.collector.receiving import Source, receive
+from barnabas.collector.record_joiner import IsStart
+from barnabas.collector.record_reader import INDENTED, record_start
+from barnabas.collector.shipment import Shipment, Shipped
+from barnabas.collector.shipper import ship
+from barnabas.collector.standard_input import StandardInput
+from barnabas.collector.syslog_address import SyslogAddress
+from barnabas.collector.syslog_tcp import SyslogTcp
+from barnabas.collector.syslog_udp import SyslogUdp
+from barnabas.collector.together import together
 from barnabas.records.compression import CODEC_NAMES
 
 _RULES = {"indented": INDENTED}
+_STANDARD_INPUT = "-"
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|GLOB...")
+@click.argument("paths", nargs=-1, metavar="[FILE|DIR|GLOB|-]...")
 @click.option("--topic", required=True, metavar="NAME", help="Where the lines go.")
 @bootstrap_server
 @click.option(
@@ -44,20 +56,50 @@ _RULES = {"indented": INDENTED}
     show_default=True,
     help="Of the record batches.",
 )
+@click.option(
+    "--syslog-tcp",
+    "tcp",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="Listen for syslog over TCP; may be given several times. Port 0: one that is free.",
+)
+@click.option(
+    "--syslog-udp",
+    "udp",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="Listen for syslog over UDP.",
+)
 @click.option("--once", is_flag=True, help="Send what there is, and end.")
 def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
     """Send the lines of log files to a topic as they are written, each of them once.
+
+    With - it sends the lines of standard input until that ends, and with --syslog-tcp or
+    --syslog-udp the messages of syslog, RFC 5424 or 3164, as they come.
 
     Files may be rotated in any of the usual ways: renamed, copied and truncated, compressed. How
     far each was sent is written in the same transaction as its lines, so a collector that is killed
     goes on behind the last one; readers set isolation.level=read_committed. A quoted GLOB and a DIR
     are looked at again every second. Ends with Ctrl-C or SIGTERM.
 
+    Standard input and sockets cannot be read twice. So what comes from there is sent at most once:
+    what a broker has not acknowledged is lost if this process is killed, with what the kernel holds
+    for it, and over UDP also what comes while there is no room. While the brokers are away it reads
+    no further from standard input and TCP.
+
     \b
     Examples:
       barnabas collect /var/log/app.log --topic logs
+      some-program | barnabas collect - --topic logs
+      barnabas collect --syslog-tcp 0.0.0.0:5514 --syslog-udp 0.0.0.0:5514 --topic logs
       barnabas collect /var/log '/srv/*/log/*.log' --topic logs --record-start indented
     """
+    if not paths and not given["tcp"] and not given["udp"]:
+        raise click.UsageError(
+            "name a file, a directory, a pattern, - for standard input, or an address for syslog"
+        )
+    if given["once"] and (given["tcp"] or given["udp"]):
+        raise click.UsageError("--once: what is sent to an address has no end")
     shipment = Shipment(
         servers,
         given["topic"],
@@ -67,28 +109,59 @@ def collect(paths: tuple[str, ...], servers: str, **given: Any) -> int:
         _rule(given["record_start"]),
     )
     began_s = time.monotonic()
-    shipped = run_client(_collect(shipment, LogPaths(paths), once=given["once"]))
+    files = [path for path in paths if path != _STANDARD_INPUT]
+    sources = _sources(shipment, paths, given["tcp"], given["udp"])
+    shipped = run_client(_collect(shipment, files, sources, once=given["once"]))
     click.echo(_summary(shipped, shipment.topic, time.monotonic() - began_s), err=True)
-    return EXIT_OK
+    return EXIT_FAILURE if shipped.refused else EXIT_OK
+
+
+def _sources(
+    shipment: Shipment, paths: Sequence[str], tcp: Sequence[str], udp: Sequence[str]
+) -> list[Source]:
+    found: list[Source] = [
+        *(SyslogTcp(SyslogAddress.parse(each), shipment.host, _tell) for each in tcp),
+        *(SyslogUdp(SyslogAddress.parse(each), shipment.host, _tell) for each in udp),
+    ]
+    if _STANDARD_INPUT in paths:
+        found.append(StandardInput(shipment))
+    return found
+
+
+def _tell(address: str) -> None:
+    click.echo(f"listening for syslog on {address}", err=True)
 
 
 def _rule(pattern: str | None) -> IsStart | None:
     return None if pattern is None else record_start(_RULES.get(pattern, pattern))
 
 
-async def _collect(shipment: Shipment, paths: LogPaths, *, once: bool) -> Shipped:
+async def _collect(
+    shipment: Shipment, paths: Sequence[str], sources: Sequence[Source], *, once: bool
+) -> Shipped:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    return await ship(shipment, paths, stopping, once=once)
+    work = []
+    if paths:
+        work.append(ship(shipment, LogPaths(paths), stopping, once=once))
+    if sources:
+        work.append(receive(shipment, sources, stopping))
+    total = Shipped()
+    for shipped in await together(stopping, *work):
+        total = total.plus(shipped)
+    return total
 
 
 def _summary(shipped: Shipped, topic: str, took_s: float) -> str:
-    text = (
-        f"{shipped.lines:,} records ({shipped.size_bytes:,} bytes) to {topic} in {took_s:.2f} s, "
-        f"{shipped.transactions:,} transactions"
-    )
+    text = f"{shipped.lines:,} records ({shipped.size_bytes:,} bytes) to {topic} in {took_s:.2f} s"
+    if shipped.transactions:
+        text += f", {shipped.transactions:,} transactions"
     if shipped.cut_lines:
         text += f"; of {shipped.cut_lines:,} that were too long only the beginnings were sent"
+    if shipped.refused:
+        text += f"; {shipped.refused:,} were refused and are lost"
+    if shipped.dropped:
+        text += f"; {shipped.dropped:,} were dropped for want of room"
     return text

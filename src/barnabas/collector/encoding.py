@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.collector.file_progress import FileProgress
 from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
-from barnabas.collector.line_reader import Line
+from barnabas.collector.line_cutter import Line
 from barnabas.records.batch import (
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,

@@ -8,12 +8,11 @@ compressed or removed.
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
-from barnabas.collector.log_file import LogFile
+from barnabas.collector.listings import Listings
+from barnabas.collector.log_file import LogFile, unreadable
 from barnabas.collector.recognition import Found
-from barnabas.collector.siblings import siblings
 from barnabas.errors import ConfigError
 
 _MOST_HELD = 64
@@ -27,7 +26,8 @@ Stat = tuple[int, int, int, int]
 class LogDirectory:
     """Looks at the files, and holds those open that may still change; `close` it."""
 
-    def __init__(self, path: Path, quiet_s: float) -> None:
+    def __init__(self, path: Path, quiet_s: float, listings: Listings | None = None) -> None:
+        self._listings = listings or Listings()
         self._path = path
         self.live = path.resolve()  # a link may lead elsewhere at the next look
         self._quiet_s = quiet_s
@@ -43,9 +43,9 @@ class LogDirectory:
         """
         self.live = self._path.resolve()
         for _ in range(_LOOKS):
-            before = _rotated(self.live)
+            before = self._listings.rotated(self.live)
             found = self._found(list(before))
-            if _rotated(self.live) == before:
+            if self._listings.rotated(self.live) == before:
                 break  # else files were renamed meanwhile, and one may have been missed
         return found
 
@@ -112,17 +112,24 @@ class LogDirectory:
                 found = self._quiet[path][1]
             else:
                 found = self._shown(path, file or LogFile(path), stat)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None  # renamed since it was listed, or not made again yet
+        except OSError as error:  # of a directory on the way to it
+            self._refused(path, unreadable(path, error))
+            return None
         except ConfigError as error:
-            if path == self.live and path.exists():
-                raise
-            if path not in self._unreadable:
-                self._unreadable.add(path)
-                _log.warning("%s", error)
+            self._refused(path, error)
             return None
         self._paths[found.device, found.inode] = path
         return found
+
+    def _refused(self, path: Path, error: ConfigError) -> None:
+        """Raises it where the file at the log's path is there; is said once of any other."""
+        if path == self.live and not _is_missing(path):
+            raise error
+        if path not in self._unreadable:
+            self._unreadable.add(path)
+            _log.warning("%s", error)
 
     def _shown(self, path: Path, file: LogFile, stat: Stat) -> Found:
         found = _shown(file)
@@ -141,16 +148,6 @@ class LogDirectory:
         return found
 
 
-def _rotated(live: Path) -> dict[str, int]:
-    """Names and inodes of the rotated files, the oldest first."""
-    try:
-        with os.scandir(live.parent) as entries:
-            inodes = {entry.name: entry.inode() for entry in entries}
-    except (PermissionError, FileNotFoundError):
-        return {}  # a file may be readable in a directory that is not
-    return {name: inodes[name] for name in siblings(live.name, inodes)}
-
-
 def _stat(path: Path) -> Stat:
     status = path.stat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
@@ -160,3 +157,13 @@ def _shown(file: LogFile) -> Found:
     size_bytes = file.size_bytes()
     text_bytes = None if file.is_compressed else size_bytes
     return Found(file.device, file.inode, text_bytes, file.beginning())
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:  # it may be there
+        return False
+    return False

@@ -96,12 +96,19 @@ def open_log(path: Path) -> BinaryIO:
     """The file, for reading its bytes. Raises `ConfigError` that says why it cannot be read."""
     try:
         return path.open("rb", buffering=0)
-    except FileNotFoundError:
-        why = "there is no such file"
-    except PermissionError:
-        why = "you have no permission to read it"
-    except IsADirectoryError:
-        why = "it is a directory; name a file in it"
     except OSError as error:
-        why = error.strerror or str(error)
-    raise ConfigError(f"cannot read {path}: {why}")
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> ConfigError:
+    """What the error means, for people."""
+    match error:
+        case FileNotFoundError():
+            why = "there is no such file"
+        case PermissionError():
+            why = "you have no permission to read it"
+        case IsADirectoryError():
+            why = "it is a directory; name a file in it"
+        case _:
+            why = error.strerror or str(error)
+    return ConfigError(f"cannot read {path}: {why}")

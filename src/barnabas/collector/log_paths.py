@@ -28,9 +28,9 @@ class LogPaths:
         """In the order in which they were given; each once."""
         found: dict[Path, None] = {}
         for each in self._given:
-            if each.is_dir():
+            if os.path.isdir(each):  # noqa: PTH112  # false where it may not be asked
                 found.update(dict.fromkeys(self._in_directory(each)))
-            elif _MAGIC.search(str(each)) and not each.exists():
+            elif _MAGIC.search(str(each)) and not os.path.exists(each):  # noqa: PTH110  # as above
                 found.update(dict.fromkeys(_fitting(str(each))))
             else:
                 found[each] = None
@@ -54,7 +54,7 @@ class LogPaths:
 def _fitting(pattern: str) -> list[Path]:
     by_directory: dict[Path, list[str]] = {}
     for path in map(Path, sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207  # absolute
-        if path.is_file():
+        if os.path.isfile(path):  # noqa: PTH113  # as above
             by_directory.setdefault(path.parent, []).append(path.name)
     return [where / name for where, names in by_directory.items() for name in sorted(_logs(names))]
 

@@ -8,14 +8,13 @@ in memory from one look to the next: it is read again from where it begins.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO, Protocol
 
-from barnabas.collector.line_reader import MAX_LINE_BYTES, Line, LineReader
+from barnabas.collector.line_cutter import Line
+from barnabas.collector.line_reader import LineReader
+from barnabas.collector.record_joiner import IsStart, RecordJoiner
 from barnabas.errors import ConfigError
-
-IsStart = Callable[[bytes], object]
-"""Whether a record begins with this line."""
 
 INDENTED = (
     rb"(?!\s|at |Caused by:|\.\.\. |Traceback |[})\]]|$"
@@ -53,54 +52,31 @@ class RecordReader:
 
     def __init__(self, file: BinaryIO, position: int, number: int, is_start: IsStart) -> None:
         self._reader = LineReader(file, position, number)
-        self._is_start = is_start
-        self._waiting: list[Line] = []
-        self._waiting_bytes = 0
+        self._joiner = RecordJoiner(is_start)
 
     @property
     def position(self) -> int:
-        return self._waiting[0].position if self._waiting else self._reader.position
+        return (self._joiner.first or self._reader).position
 
     @property
     def number(self) -> int:
-        return self._waiting[0].number if self._waiting else self._reader.number
+        return (self._joiner.first or self._reader).number
 
     def portions(self) -> Iterator[list[Line]]:
         for lines in self._reader.portions():
-            if records := self._joined(lines):
+            if records := self._joiner.joined(lines):
                 yield records
 
     def settled(self) -> list[Line]:
         """The record that waits; an unfinished line goes on to wait."""
-        return self._taken()
+        return self._joiner.taken()
 
     def last(self) -> list[Line]:
-        records = self._joined(self._reader.last())
-        return records + self._taken()
+        return self._joiner.joined(self._reader.last()) + self._joiner.taken()
 
     @property
     def unfinished_bytes(self) -> int:
-        return self._reader.unfinished_bytes + self._waiting_bytes
-
-    def _joined(self, lines: list[Line]) -> list[Line]:
-        records: list[Line] = []
-        for line in lines:
-            size_bytes = line.size_bytes + 1
-            is_too_long = self._waiting_bytes + size_bytes > MAX_LINE_BYTES
-            if self._waiting and (is_too_long or self._is_start(line.text)):
-                records += self._taken()
-            self._waiting.append(line)
-            self._waiting_bytes += size_bytes
-        return records
-
-    def _taken(self) -> list[Line]:
-        lines, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        if len(lines) < 2:
-            return lines
-        first, last = lines[0], lines[-1]
-        text = b"\n".join(line.text for line in lines)
-        size_bytes = last.position + last.size_bytes - first.position
-        return [Line(first.position, first.number, text, size_bytes)]
+        return self._reader.unfinished_bytes + self._joiner.waiting_bytes
 
 
 def record_start(pattern: str | bytes) -> IsStart:

@@ -19,11 +19,14 @@ from typing import NamedTuple
 
 from barnabas.collector.file_progress import FileProgress
 from barnabas.collector.known_files import KnownFiles
-from barnabas.collector.line_reader import Line, LineReader
+from barnabas.collector.line_cutter import Line
+from barnabas.collector.line_reader import LineReader
+from barnabas.collector.listings import Listings
 from barnabas.collector.log_directory import LogDirectory
 from barnabas.collector.log_file import DAMAGED, LogFile
 from barnabas.collector.recognition import Found, Recognised, recognise
-from barnabas.collector.record_reader import IsStart, Reader, RecordReader
+from barnabas.collector.record_joiner import IsStart
+from barnabas.collector.record_reader import Reader, RecordReader
 from barnabas.errors import ConfigError
 
 QUIET_S = 60.0
@@ -49,14 +52,16 @@ class RotatedLog:
         *,
         quiet_s: float = QUIET_S,
         is_start: IsStart | None = None,
+        listings: Listings | None = None,
     ) -> None:
-        """`is_start`: with which lines records begin, if not each line is one.
+        """`is_start`: with which lines records begin, if not each line is one. `listings`: what the
+        logs of a directory share.
 
         Raises `ConfigError` where there is no such log, or it cannot be read.
         """
         self._is_start = is_start
         self._files = files
-        self._directory = LogDirectory(path, quiet_s)
+        self._directory = LogDirectory(path, quiet_s, listings)
         self._damaged: set[str] = set()
         self.unfinished_bytes = 0  # of lines that wait for their ends, at the last look
         if not files.knows(str(self._directory.live)):

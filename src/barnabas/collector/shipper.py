@@ -21,20 +21,19 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from barnabas.client.admin import Admin, NewTopic
 from barnabas.client.batch import ProducerRecord
-from barnabas.client.consumer import Consumer
 from barnabas.client.murmur2 import partition_for_key
-from barnabas.client.offsets import LATEST
 from barnabas.client.producer import Producer
 from barnabas.collector.encoding import LineEncoder
 from barnabas.collector.headers import HOST
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.positions import POSITIONS_TOPIC, Positions
-from barnabas.collector.record_reader import IsStart
-from barnabas.collector.rotated_log import QUIET_S, Portion
+from barnabas.collector.positions_reader import PositionsReader
+from barnabas.collector.rotated_log import Portion
+from barnabas.collector.shipment import Shipment, Shipped
 from barnabas.collector.watched_logs import WatchedLogs
 from barnabas.errors import (
     BarnabasError,
@@ -43,41 +42,13 @@ from barnabas.errors import (
     ProducerFenced,
     TopicAlreadyExists,
 )
-from barnabas.records.compression import LZ4
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
 _TRANSACTION_BYTES: Final = 8 << 20
-_POLL_MS: Final = 1_000
 _AGAIN_AFTER_S: Final = 1.0
 _SUCCESSOR_S: Final = 10.0  # in which a process that has fenced us says so
-_POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
-
-
-class Shipment(NamedTuple):
-    """What is collected, and where it goes. `name`: of the collector, by which it finds its
-    positions again; no two that run at once may share one."""
-
-    bootstrap_servers: str
-    topic: str
-    name: str
-    host: str
-    codec: int = LZ4
-    is_start: IsStart | None = None
-    quiet_s: float = QUIET_S
-
-
-class Shipped(NamedTuple):
-    """What was committed."""
-
-    lines: int = 0
-    size_bytes: int = 0
-    cut_lines: int = 0  # too long, so that only their beginnings were sent
-    transactions: int = 0
-
-    def plus(self, other: Shipped) -> Shipped:
-        return Shipped(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 async def ship(
@@ -115,7 +86,7 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
     """Raises `ConfigError` if another process with the name has started after this one."""
     positions = Positions(shipment.name)
     give_up_at_s = time.monotonic() + _SUCCESSOR_S
-    async with _PositionsReader(shipment.bootstrap_servers, positions) as reader:
+    async with PositionsReader(shipment.bootstrap_servers, positions) as reader:
         while time.monotonic() < give_up_at_s:
             await reader.read_to_end()
             if positions.instance != instance:
@@ -124,34 +95,6 @@ async def _check_no_successor(shipment: Shipment, instance: str) -> None:
                     " own"
                 )
             await asyncio.sleep(_AGAIN_AFTER_S)
-
-
-class _PositionsReader:
-    """Reads the topic of the positions. Use it as an async context manager."""
-
-    def __init__(self, bootstrap_servers: str, positions: Positions) -> None:
-        self._positions = positions
-        self._admin = Admin(bootstrap_servers)
-        self._consumer = Consumer(bootstrap_servers, isolation_level="read_committed")
-        self._stack = contextlib.AsyncExitStack()
-
-    async def __aenter__(self) -> _PositionsReader:
-        await self._stack.enter_async_context(self._admin)
-        await self._stack.enter_async_context(self._consumer)
-        self._consumer.assign([_POSITIONS])
-        await self._consumer.seek_to_beginning()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
-
-    async def read_to_end(self) -> None:
-        """Up to where the topic ends now: transactions of other collectors, which may be open
-        there, are waited for."""
-        end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
-        while await self._consumer.position(_POSITIONS) < end:
-            for record in await self._consumer.poll(_POLL_MS):
-                self._positions.load(record.key, record.value)
 
 
 class _Shipper:
@@ -252,11 +195,12 @@ class _Shipper:
             servers,
             transactional_id=f"barnabas-collector-{self._shipment.name}",
             linger_ms=0,
+            transaction_timeout_ms=self._shipment.transaction_timeout_ms,
         ) as producer:
             await producer.init_transactions()
             yield producer
 
     async def _load(self) -> None:
         servers = self._shipment.bootstrap_servers
-        async with _PositionsReader(servers, self._positions) as reader:
+        async with PositionsReader(servers, self._positions) as reader:
             await reader.read_to_end()

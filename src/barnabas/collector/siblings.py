@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _NUMBER = re.compile(r"[._-](\d{1,5})")
 _OLD = re.compile(r"[._-]old")
@@ -33,7 +34,8 @@ def siblings(log: str, names: Iterable[str]) -> list[str]:
     return sorted(whole, key=lambda name: (aged[name], name))
 
 
-def log_names(name: str) -> set[str]:
+@lru_cache(16_384)
+def log_names(name: str) -> frozenset[str]:
     """Of which logs a file of this name may be a rotated one."""
     plain = name.removesuffix(".gz")
     marks = [at for at, character in enumerate(plain) if at and character in "._-"]
@@ -41,7 +43,7 @@ def log_names(name: str) -> set[str]:
     for at in marks:
         found.add(plain[:at])
         found.update(plain[:at] + plain[end:] for end in marks if end > at and plain[end] == ".")
-    return {log for log in found if siblings(log, [name])}
+    return frozenset(log for log in found if siblings(log, [name]))
 
 
 def _order(log: str, name: str) -> Order | None:

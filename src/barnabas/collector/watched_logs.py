@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from barnabas.collector.known_files import KnownFiles
+from barnabas.collector.listings import Listings
 from barnabas.collector.log_paths import LogPaths
-from barnabas.collector.record_reader import IsStart
+from barnabas.collector.record_joiner import IsStart
 from barnabas.collector.rotated_log import QUIET_S, Portion, RotatedLog
 from barnabas.errors import ConfigError
 
@@ -47,6 +48,7 @@ class WatchedLogs:
         is_start: IsStart | None = None,
     ) -> None:
         self._paths = paths
+        self._listings = Listings()
         self._files = files
         self._quiet_s = quiet_s
         self._is_start = is_start
@@ -80,6 +82,7 @@ class WatchedLogs:
                     watched.log.close()
                     del self._watched[watched.path]
                     continue
+                self._unreadable.pop(watched.path, None)
                 if len(self._watched) > _MOST_OPEN and not watched.log.holds_rotated:
                     watched.log.close()
             heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
@@ -110,13 +113,18 @@ class WatchedLogs:
             if path in self._watched:
                 continue
             try:
-                log = RotatedLog(path, self._files, quiet_s=self._quiet_s, is_start=self._is_start)
+                log = RotatedLog(
+                    path,
+                    self._files,
+                    quiet_s=self._quiet_s,
+                    is_start=self._is_start,
+                    listings=self._listings,
+                )
             except ConfigError as error:
                 self._complain(path, error)
             else:
                 watched = self._watched[path] = _Watched(path, log)
                 heapq.heappush(self._due, (watched.due_at_s, next(self._numbers), watched))
-                self._unreadable.pop(path, None)
 
     def _complain(self, path: Path, error: ConfigError) -> None:
         if self._unreadable.get(path) != str(error):

@@ -26,7 +26,7 @@ from barnabas.client.murmur2 import partition_for_key
 from barnabas.client.sync import SyncProducer
 from barnabas.collector.file_progress import FileProgress
 from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
-from barnabas.collector.line_reader import Line
+from barnabas.collector.line_cutter import Line
 from barnabas.collector.registry import Registry
 from barnabas.collector.rotated_log import Portion, RotatedLog
 from barnabas.errors import BarnabasError

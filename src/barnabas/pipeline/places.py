@@ -22,7 +22,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from barnabas.collector.dead_letter_headers import REPLAYED
-from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
+from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION, SYSLOG_CUT
 from barnabas.pipeline.schemas import DEAD_LETTERS, FILES
 
 Positions = Mapping[tuple[str, int], int]
@@ -43,7 +43,7 @@ def located(records: pa.Table) -> pl.DataFrame:
             "_file": headers.texts(FILE, "replace"),
             "_position": headers.numbers(POSITION),
             "line": headers.numbers(LINE),
-            "cut": headers.are_there(CUT),
+            "cut": headers.are_there(CUT) | headers.are_there(SYSLOG_CUT),
             "_replayed": headers.texts(REPLAYED, "replace"),
         }
     ).with_columns(pl.col("_replayed").str.extract_groups(_REPLAYED).alias("_letter"))

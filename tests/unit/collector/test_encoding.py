@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from barnabas.collector.encoding import MAX_BATCH_BYTES, LineEncoder
 from barnabas.collector.file_progress import new_file
-from barnabas.collector.line_reader import Line
+from barnabas.collector.line_cutter import Line
 from barnabas.records.batch import read_header
 from barnabas.records.compression import LZ4, NONE
 from barnabas.records.record import iterate_records

@@ -7,7 +7,8 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.collector.line_reader import MAX_LINE_BYTES, Line, LineReader
+from barnabas.collector.line_cutter import MAX_LINE_BYTES, Line
+from barnabas.collector.line_reader import LineReader
 
 
 def read_all(reader: LineReader) -> list[Line]:

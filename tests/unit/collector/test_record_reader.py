@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.collector.line_reader import MAX_LINE_BYTES, Line
+from barnabas.collector.line_cutter import MAX_LINE_BYTES, Line
 from barnabas.collector.record_reader import INDENTED, RecordReader, record_start
 from barnabas.errors import ConfigError
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.record_reader import INDENTED, record_start
-from barnabas.collector.shipper import Shipment, Shipped, ship
+from barnabas.collector.shipment import Shipment, Shipped
+from barnabas.collector.shipper import ship
 from barnabas.errors import ConfigError
 from barnabas.pipeline.application import Source
 

@@ -1,6 +1,7 @@
-"""Writes the page of system logs, and its figures as JSON beside it.
+"""Writes the page of system logs.
 
-`figures.py` has the numbers, `pictures.py` the pictures, `templates/logs.html` the page.
+`figures.py` has the numbers, `pictures.py` the pictures, `sheets.py` the files beside the page, and
+`templates/logs.html` the page.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from barnabas.pipeline.logs import pictures
 from barnabas.pipeline.logs.figures import Figures
 from barnabas.pipeline.logs.formats import RAW
 from barnabas.pipeline.logs.incidents import Incident
+from barnabas.pipeline.logs.sheets import sheets
 from barnabas.pipeline.page import page, words
+from barnabas.pipeline.page import sheets as page_sheets
 from barnabas.pipeline.page.addresses import masked
 from barnabas.pipeline.page.page import PageOptions
 
@@ -27,19 +30,22 @@ _LONGEST: Final = 200  # characters of a template
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
-    """Write the page, whole or not at all."""
-    page.write(path, render(figures, options))
+    """Write the files beside the page, then the page: each whole or not at all."""
+    page_sheets.write(path, sheets(figures, _hide(options)), options)
+    page.write(path, render(figures, options, page_sheets.folder_of(path).name))
 
 
-def render(figures: Figures, options: PageOptions) -> str:
-    """The page as HTML."""
-    hide: Callable[[str], str] = str if options.show_addresses else masked
+def render(figures: Figures, options: PageOptions, data: str) -> str:
+    """The page as HTML. `data`: the folder of its files, as the page's links name it."""
+    hide = _hide(options)
     # Raw lines have no times of their own.
     systems = [each for each in figures.systems if each.name != RAW]
     begin = min((each.begin for each in systems), default=None)
     end = max((each.end for each in systems), default=None)
     values: dict[str, object] = {
         "figures": figures,
+        "data": data,
+        "sheets": sheets(figures, hide),
         "period": words.period(begin, end),
         "systems": [(each, pictures.levels(each)) for each in systems],
         "styles": pictures.STYLES,
@@ -64,6 +70,10 @@ def render(figures: Figures, options: PageOptions) -> str:
         "ago": _long,
     }
     return page.render(_PACKAGE, "logs.html", options, values)
+
+
+def _hide(options: PageOptions) -> Callable[[str], str]:
+    return str if options.show_addresses else masked
 
 
 def _incident(incident: Incident, figures: Figures) -> dict[str, object]:

@@ -1,0 +1,75 @@
+"""Cuts bytes into lines as they come, in whatever pieces: bytes as they are, each with its place.
+
+A position counts the bytes before the line. Memory is bounded whatever the bytes are: of a line
+longer than the limit only the beginning is kept. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MAX_LINE_BYTES = 262_144  # far above any request that a web server accepts
+
+
+class Line(NamedTuple):
+    """One line, without its line feed."""
+
+    position: int
+    number: int  # from 1
+    text: bytes
+    size_bytes: int  # as it came, without the line feed; more than `text` has if that is cut
+
+    @property
+    def is_cut(self) -> bool:
+        return self.size_bytes > len(self.text)
+
+
+class LineCutter:
+    """`position` and `number` are the place of the next line to be returned."""
+
+    __slots__ = ("_passed_bytes", "_rest", "number", "position")
+
+    def __init__(self, position: int = 0, number: int = 1) -> None:
+        self._rest = b""  # the beginning of a line whose end is not there yet
+        self._passed_bytes = 0  # of that line, what came and was not kept
+        self.position = position
+        self.number = number
+
+    def cut(self, more: bytes) -> list[Line]:
+        """The lines that end in what comes next."""
+        first, *others = more.split(b"\n")
+        self._keep(first)
+        if not others:
+            return []
+        lines = [self._line(self._rest, self._passed_bytes)]
+        self._rest, self._passed_bytes = b"", 0
+        rest = others.pop()
+        lines.extend(self._line(text, 0) for text in others)
+        self._keep(rest)
+        return lines
+
+    def last(self) -> list[Line]:
+        """What stands after the last line feed, taken for a line of its own."""
+        if not self._rest:
+            return []
+        line = self._line(self._rest, self._passed_bytes)
+        self.position -= 1  # there was no line feed
+        self._rest, self._passed_bytes = b"", 0
+        return [line]
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """What stands after the last line feed that came."""
+        return len(self._rest) + self._passed_bytes
+
+    def _keep(self, more: bytes) -> None:
+        room = MAX_LINE_BYTES - len(self._rest)
+        self._rest += more[:room]
+        self._passed_bytes += max(0, len(more) - room)
+
+    def _line(self, text: bytes, passed_bytes: int) -> Line:
+        size_bytes = len(text) + passed_bytes
+        line = Line(self.position, self.number, text[:MAX_LINE_BYTES], size_bytes)
+        self.position += size_bytes + 1
+        self.number += 1
+        return line

@@ -1,0 +1,51 @@
+"""Which rotated files lie beside the logs of a directory; the logs of one directory share the look.
+
+A directory that has not changed is not listed again: of ten thousand logs in one directory each
+look would list ten thousand names. Its time of change says so only once it is older than a tick of
+the file system's clock, for two changes within one tick have the same.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from barnabas.collector.siblings import log_names, siblings
+
+_TICK_NS: Final = 100_000_000
+
+Inodes = Mapping[str, int]
+"""By the name."""
+
+
+class Listings:
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, dict[str, Inodes]]] = {}  # when changed; by the log
+
+    def rotated(self, log: Path) -> dict[str, int]:
+        """Names and inodes of the rotated files of a log, the oldest first."""
+        directory = log.parent
+        try:
+            changed_ns = directory.stat().st_mtime_ns
+            known = self._known.get(directory)
+            if known is not None and known[0] == changed_ns:
+                inodes = known[1].get(log.name, {})
+            else:
+                with os.scandir(directory) as entries:
+                    inodes = {entry.name: entry.inode() for entry in entries}
+                if time.time_ns() - changed_ns > _TICK_NS:
+                    self._known[directory] = (changed_ns, _by_log(inodes))
+        except (PermissionError, FileNotFoundError, NotADirectoryError):
+            return {}  # a file may be readable in a directory that is not
+        return {name: inodes[name] for name in siblings(log.name, inodes)}
+
+
+def _by_log(inodes: Inodes) -> dict[str, Inodes]:
+    found: dict[str, dict[str, int]] = {}
+    for name, inode in inodes.items():
+        for log in log_names(name):
+            found.setdefault(log, {})[name] = inode
+    return dict(found)

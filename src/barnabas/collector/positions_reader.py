@@ -1,0 +1,43 @@
+"""Reads what collectors have written of their positions."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+from barnabas.client.admin import Admin
+from barnabas.client.consumer import Consumer
+from barnabas.client.offsets import LATEST
+from barnabas.collector.positions import POSITIONS_TOPIC, Positions
+from barnabas.types import TopicPartition
+
+_POLL_MS: Final = 1_000
+_POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
+
+
+class PositionsReader:
+    """Reads the topic of the positions. Use it as an async context manager."""
+
+    def __init__(self, bootstrap_servers: str, positions: Positions) -> None:
+        self._positions = positions
+        self._admin = Admin(bootstrap_servers)
+        self._consumer = Consumer(bootstrap_servers, isolation_level="read_committed")
+        self._stack = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> PositionsReader:
+        await self._stack.enter_async_context(self._admin)
+        await self._stack.enter_async_context(self._consumer)
+        self._consumer.assign([_POSITIONS])
+        await self._consumer.seek_to_beginning()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def read_to_end(self) -> None:
+        """Up to where the topic ends now: transactions of other collectors, which may be open
+        there, are waited for."""
+        end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
+        while await self._consumer.position(_POSITIONS) < end:
+            for record in await self._consumer.poll(_POLL_MS):
+                self._positions.load(record.key, record.value)

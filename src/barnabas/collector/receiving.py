@@ -1,0 +1,86 @@
+"""Receives what programs and systems send, and forwards it to a topic until the sources end.
+
+    standard input, syslog ─▶ inbox ─▶ forwarder ─▶ brokers
+
+Nothing is written to a disk on the way: what has been received and not acknowledged is lost with
+the process. So that this is little, sources are read no further while the brokers do not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, Protocol
+
+from barnabas.client.errors import DeliveryTimedOut
+from barnabas.client.producer import Producer
+from barnabas.collector.forwarder import Forwarder
+from barnabas.collector.inbox import Inbox
+from barnabas.collector.shipment import Shipment, Shipped
+from barnabas.collector.together import together
+from barnabas.records.compression import CODEC_NAMES
+
+STOP_WITHIN_S: Final = 10.0
+_BATCH_BYTES: Final = 131_072
+_AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1  # 24 days
+
+
+class Source(Protocol):
+    async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
+        """Put into the inbox what comes, until it ends or `stopping`. Raises `ConfigError`."""
+        ...
+
+
+async def receive(
+    shipment: Shipment, sources: Sequence[Source], stopping: asyncio.Event
+) -> Shipped:
+    """Forward what the sources receive until all of them have ended, or `stopping`.
+
+    Raises `ConfigError` where a source cannot be had, what is wrong with the brokers at the start,
+    and `DeliveryTimedOut` if they do not take within `STOP_WITHIN_S` of the stop what is left.
+    """
+    async with _producer(shipment) as producer:
+        await producer.partitions_for(shipment.topic)
+        inbox = Inbox()
+        forwarder = Forwarder(producer, shipment.topic, inbox)
+        sending = asyncio.create_task(forwarder.run())
+        watching = asyncio.create_task(_limit(stopping, inbox, sending))
+        try:
+            await together(stopping, *(source.run(inbox, stopping) for source in sources))
+        finally:
+            inbox.end()
+            await asyncio.gather(sending, return_exceptions=True)
+            watching.cancel()
+        if sending.cancelled():
+            lost = inbox.count + forwarder.unsent
+            raise DeliveryTimedOut(
+                f"{lost:,} messages were received and are lost: the brokers have not taken them"
+                f" within {STOP_WITHIN_S:g} s of the stop"
+            )
+        sending.result()
+        return forwarder.shipped.plus(Shipped(dropped=inbox.dropped))
+
+
+async def _limit(stopping: asyncio.Event, inbox: Inbox, sending: asyncio.Task[None]) -> None:
+    await stopping.wait()
+    inbox.stop()
+    await asyncio.sleep(STOP_WITHIN_S)
+    sending.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _producer(shipment: Shipment) -> AsyncIterator[Producer]:
+    producer = Producer(
+        shipment.bootstrap_servers,
+        compression_type=CODEC_NAMES[shipment.codec],
+        batch_size=_BATCH_BYTES,
+        delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS,
+    )
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        # What it still has is what was given up.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(producer.close(), 1.0)

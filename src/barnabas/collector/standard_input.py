@@ -1,0 +1,109 @@
+"""The lines that a program writes into our standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from barnabas.collector.headers import CUT, HOST
+from barnabas.collector.inbox import Inbox, Message
+from barnabas.collector.line_cutter import Line, LineCutter
+from barnabas.collector.record_joiner import RecordJoiner
+from barnabas.collector.rotated_log import SETTLED_S
+from barnabas.collector.shipment import Shipment
+from barnabas.errors import ConfigError
+from barnabas.records.record import Headers
+
+_READ_BYTES: Final = 262_144
+
+
+class StandardInput:
+    """Any open file: a pipe, a terminal, or what a shell has redirected.
+
+    It is read in a thread, since an event loop does not wait for files of every kind. All lines
+    have the collector's name as their key, so that one partition has them in their order.
+    """
+
+    def __init__(self, shipment: Shipment) -> None:
+        """Raises `ConfigError` where there is none: its number may be another file's by now."""
+        if sys.stdin is None:
+            raise ConfigError("cannot read standard input: it is closed")
+        self._descriptor = sys.stdin.fileno()
+        self._key = shipment.name.encode()
+        self._headers: Headers = ((HOST, shipment.host.encode()),)
+        self._cutter = LineCutter()
+        self._joiner = None if shipment.is_start is None else RecordJoiner(shipment.is_start)
+
+    async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
+        """Until it ends, or `stopping`. Raises `ConfigError` where it cannot be read."""
+        with _alarm() as (alarm, ring):
+            watching = asyncio.create_task(_ring(stopping, ring))
+            try:
+                while not stopping.is_set():
+                    await inbox.room()
+                    read = await asyncio.to_thread(self._read, alarm, self._patience_s())
+                    if read == b"":
+                        break
+                    inbox.add(self._messages(self._settled() if read is None else self._cut(read)))
+            finally:
+                watching.cancel()
+        inbox.add(self._messages(self._last()))
+
+    def _read(self, alarm: int, patience_s: float | None) -> bytes | None:
+        """What there is next, b"" at the end or after an alarm, None if nothing comes for so
+        long."""
+        poll = select.poll()
+        for descriptor in (self._descriptor, alarm):
+            poll.register(descriptor, select.POLLIN)
+        ready = poll.poll(None if patience_s is None else patience_s * 1_000)
+        if not ready:
+            return None
+        if any(descriptor == alarm for descriptor, _ in ready):
+            return b""
+        try:
+            return os.read(self._descriptor, _READ_BYTES)
+        except OSError as error:
+            raise ConfigError(f"cannot read standard input: {error.strerror}") from None
+
+    def _patience_s(self) -> float | None:
+        return SETTLED_S if self._joiner is not None and self._joiner.first else None
+
+    def _cut(self, read: bytes) -> list[Line]:
+        return self._joined(self._cutter.cut(read))
+
+    def _last(self) -> list[Line]:
+        return self._joined(self._cutter.last()) + self._settled()
+
+    def _joined(self, lines: list[Line]) -> list[Line]:
+        return lines if self._joiner is None else self._joiner.joined(lines)
+
+    def _settled(self) -> list[Line]:
+        return [] if self._joiner is None else self._joiner.taken()
+
+    def _messages(self, lines: list[Line]) -> Iterator[Message]:
+        for line in lines:
+            headers = self._headers
+            if line.is_cut:
+                headers = (*headers, (CUT, b"%d" % line.size_bytes))
+            yield Message(self._key, line.text, headers, line.size_bytes)
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[tuple[int, int]]:
+    """The two ends of a pipe."""
+    ends = os.pipe()
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+async def _ring(stopping: asyncio.Event, ring: int) -> None:
+    await stopping.wait()
+    os.write(ring, b"!")

@@ -1,0 +1,38 @@
+"""Where a listener listens."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from barnabas.errors import ConfigError
+
+
+class SyslogAddress(NamedTuple):
+    host: str
+    port: int  # 0: any that is free
+
+    @classmethod
+    def parse(cls, text: str) -> SyslogAddress:
+        """Of `HOST:PORT` or `[::1]:PORT`. Raises `ConfigError`."""
+        host, _, port = text.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 65_535:
+            raise ConfigError(f"{text!r} is no HOST:PORT")
+        return cls(host.strip("[]"), int(port))
+
+    @contextlib.contextmanager
+    def errors(self, protocol: str) -> Iterator[None]:
+        """Raises `ConfigError` instead of what the system says."""
+        try:
+            yield
+        except OSError as error:
+            where = self.shown(self)
+            raise ConfigError(
+                f"cannot listen for syslog on {protocol} {where}: {error.strerror or error}"
+            ) from None
+
+    @staticmethod
+    def shown(name: tuple[Any, ...]) -> str:
+        host, port = name[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,114 @@
+"""The messages in a stream of syslog over TCP (RFC 6587), whatever pieces it comes in. Pure.
+
+    57 <34>1 2026-11-24T...    octet counting (3.4.1): a count, a blank, so many bytes
+    <34>Nov 24 22:14:15 ...\\n  a trailer (3.4.2): a line feed, or the NUL that some senders have
+
+Each frame tells which it is. A count in front of `<` makes it the first; without `<`, which a
+message should begin with, only on a connection that has counted before. What is not whole at the
+end of the connection is a message all the same. Empty frames are none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+MOST_BYTES: Final = 65_536
+"""Of a message what is kept: as much as a datagram has, and eight times what senders allow."""
+
+_COUNT: Final = re.compile(rb"([1-9][0-9]{0,8}) ")
+_BEGINS_A_COUNT: Final = re.compile(rb"[1-9][0-9]{0,8}\Z")
+_TRAILER: Final = re.compile(rb"[\n\0]")
+
+
+class Frame(NamedTuple):
+    text: bytes
+    size_bytes: int  # as it was sent; more than `text` has if that is cut
+
+
+class SyslogFraming:
+    """Of one connection. It holds `most_bytes` at most."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._has_counted = False
+        self._undecided = b""  # the beginning of a frame of which the kind is not known yet
+        self._text = b""  # of the frame that is not whole yet
+        self._size_bytes = 0  # of that frame, what came
+        self._counted: int | None = None  # of that frame, where it has a count
+        self._is_within = False  # a frame
+
+    def cut(self, more: bytes) -> list[Frame]:
+        """The messages that end in what comes next."""
+        data, self._undecided = self._undecided + more, b""
+        found: list[Frame] = []
+        at = 0
+        while at < len(data):
+            if not self._is_within:
+                begins_at = self._begin(data, at)
+                if begins_at is None:
+                    self._undecided = data[at:]
+                    break
+                at = begins_at
+            if self._counted is None:
+                at = self._go_on_with_line(data, at, found)
+            else:
+                at = self._go_on_with_counted(self._counted, data, at, found)
+        return found
+
+    def last(self) -> list[Frame]:
+        """What came of a message that is not whole: nothing more does."""
+        found: list[Frame] = []
+        if self._undecided:
+            self._keep(self._undecided)
+            self._undecided = b""
+        if self._text:
+            self._end(found)
+        return found
+
+    def _begin(self, data: bytes, at: int) -> int | None:
+        """Where the text of the next frame begins; None where more has to come to tell."""
+        match = _COUNT.match(data, at)
+        if match is not None:
+            if match.end() == len(data) and not self._has_counted:
+                return None
+            if self._has_counted or data[match.end()] == ord("<"):
+                self._has_counted = self._is_within = True
+                self._counted = int(match[1])
+                return match.end()
+        elif _BEGINS_A_COUNT.match(data, at):
+            return None
+        self._is_within = True
+        return at
+
+    def _go_on_with_line(self, data: bytes, at: int, found: list[Frame]) -> int:
+        match = _TRAILER.search(data, at)
+        self._keep(data[at : len(data) if match is None else match.start()])
+        if match is None:
+            return len(data)
+        self._end(found)
+        return match.end()
+
+    def _go_on_with_counted(self, count: int, data: bytes, at: int, found: list[Frame]) -> int:
+        piece = data[at : at + count - self._size_bytes]
+        self._keep(piece)
+        if self._size_bytes == count:
+            self._end(found)
+        return at + len(piece)
+
+    def _keep(self, piece: bytes) -> None:
+        self._text += piece[: self._most_bytes - len(self._text)]
+        self._size_bytes += len(piece)
+
+    def _end(self, found: list[Frame]) -> None:
+        size_bytes = self._size_bytes if self._counted is None else self._counted
+        if size_bytes:
+            found.append(Frame(self._text, size_bytes))
+        self._text, self._size_bytes, self._counted = b"", 0, None
+        self._is_within = False
+
+
+def datagram(data: bytes) -> list[Frame]:
+    """The message of a datagram, without the trailer that some senders put there, too."""
+    text = data[:-1] if data[-1:] in (b"\n", b"\0") else data
+    return [Frame(text[:MOST_BYTES], len(text))] if text else []

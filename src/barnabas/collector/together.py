@@ -1,0 +1,27 @@
+"""Several pieces of work that end together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def together(stopping: asyncio.Event, *work: Coroutine[object, object, T]) -> list[T]:
+    """The results of all. The first that fails has the others stop, and is raised after that."""
+    failures: list[BaseException] = []
+
+    async def watched(each: Coroutine[object, object, T]) -> T:
+        try:
+            return await each
+        except BaseException as error:
+            failures.append(error)
+            stopping.set()
+            raise
+
+    done = await asyncio.gather(*map(watched, work), return_exceptions=True)
+    if failures:
+        raise failures[0]
+    return [each for each in done if not isinstance(each, BaseException)]

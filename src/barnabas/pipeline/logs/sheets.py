@@ -1,0 +1,112 @@
+"""The figures of system logs as files beside the page; times are UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from barnabas.pipeline.logs.figures import Figures, TemplateRow
+from barnabas.pipeline.page.sheets import Cell, Sheet
+
+_MOST: Final = 1_000
+_OF_BURST: Final = ("format", "begin", "end", "lines", "usual_a_minute", "template", "text")
+_OF_INTRUDER: Final = (
+    "address",
+    "failures",
+    "users",
+    "most_tried",
+    "first",
+    "last",
+    "entered_as",
+)
+_OF_SILENCE: Final = ("format", "component", "lines", "last", "silent_seconds", "usual_an_hour")
+_OF_TEMPLATE: Final = ("template", "format", "lines", "first", "last", "text")
+
+
+def sheets(figures: Figures, hide: Callable[[str], str]) -> list[Sheet]:
+    """`hide`: what is done to network addresses in texts."""
+    return [
+        Sheet(
+            "accounts",
+            ("file", "read", "valid", "dead_letters", "sent_twice"),
+            [(Path(file).name, *accounts) for file, accounts in figures.files],
+        ),
+        Sheet(
+            "levels",
+            ("format", "at", "minutes", "level", "lines"),
+            [
+                (system.name, each.at.isoformat(), int(system.step.total_seconds()) // 60, *count)
+                for system in figures.systems
+                for each in system.moments
+                for count in each.by_level.items()
+            ],
+        ),
+        Sheet("templates", _OF_TEMPLATE, _templates(figures.templates[:_MOST])),
+        Sheet("new_templates", _OF_TEMPLATE, _templates(figures.new_templates[:_MOST])),
+        Sheet("bursts", _OF_BURST, _bursts(figures)),
+        Sheet("silent_components", _OF_SILENCE, _silences(figures)),
+        Sheet(
+            "components",
+            ("format", "component", "lines", "errors", "warnings"),
+            [tuple(each) for each in figures.components[:_MOST]],
+        ),
+        Sheet("ssh_guessing", _OF_INTRUDER, _intruders(figures, hide)),
+        Sheet(
+            "dead_letters",
+            ("reason", "lines"),
+            [(each.reason, each.lines) for each in figures.dead_letters],
+        ),
+    ]
+
+
+def _templates(rows: Sequence[TemplateRow]) -> list[tuple[Cell, ...]]:
+    return [
+        (each.id, each.format, each.lines, each.first.isoformat(), each.last.isoformat(), each.text)
+        for each in rows
+    ]
+
+
+def _bursts(figures: Figures) -> list[tuple[Cell, ...]]:
+    return [
+        (
+            incident.format,
+            each.begin.isoformat(),
+            each.end.isoformat(),
+            each.lines,
+            round(each.usual_a_minute, 3),
+            each.template,
+            figures.text_of(each.template),
+        )
+        for incident in figures.incidents[:_MOST]
+        for each in incident.bursts
+    ]
+
+
+def _silences(figures: Figures) -> list[tuple[Cell, ...]]:
+    return [
+        (
+            each.format,
+            each.component,
+            each.lines,
+            each.last.isoformat(),
+            int(each.silent.total_seconds()),
+            round(each.usual_an_hour, 1),
+        )
+        for each in figures.silences[:_MOST]
+    ]
+
+
+def _intruders(figures: Figures, hide: Callable[[str], str]) -> list[tuple[Cell, ...]]:
+    return [
+        (
+            hide(each.address),
+            each.failures,
+            each.users,
+            " ".join(each.names),
+            each.first.isoformat(),
+            each.last.isoformat(),
+            " ".join(each.entered_as),
+        )
+        for each in figures.intruders[:_MOST]
+    ]

@@ -40,8 +40,8 @@ _TIME: Final = {
     "b": r"[A-Za-z]{3}",
     "a": r"[A-Za-z]{3}",
     "H": r"[ 0-9]?[0-9]",
-    "M": r"[0-9]{2}",
-    "S": r"[0-9]{2}",
+    "M": r"[0-9]{1,2}",
+    "S": r"[0-9]{1,2}",
     "f": r"[0-9]{1,9}",
     "z": r"(?:Z|[+-][0-9]{2}:?[0-9]{2})",
 }
@@ -99,7 +99,7 @@ def _time(form: str, pattern: str) -> str:
         if directive and directive not in _TIME:
             known = ", ".join(f"%{each}" for each in _TIME)
             raise _wrong(pattern, f"%{directive} is not known; there are {known}")
-        if directive == "f" and not (parts and parts[-1].endswith((",", "."))):
+        if directive == "f" and not (parts and parts[-1].endswith((",", ".", ":"))):
             parts.append(f"(?:[.,]{_TIME['f']})?")
         else:
             parts.append(_TIME[directive] if directive else " +" if blanks else re.escape(literal))

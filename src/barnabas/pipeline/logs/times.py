@@ -7,6 +7,7 @@ is of the year before.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import polars as pl
@@ -20,10 +21,10 @@ def instants(texts: pl.Series, received_us: pl.Series, form: str, zone: str) -> 
 
     `form`: in the letters of `strptime`. `zone`: of times without an offset.
     """
-    # A fraction of any length, and a decimal point for what some locales write as a comma.
-    chrono = form.replace(",%f", "%.f").replace(".%f", "%.f").replace("%f", "%.f")
-    chrono = chrono.replace("%d", "%e").replace("%H", "%k")
+    # A fraction of any length, and a decimal point for what else is written before it.
+    chrono = re.sub(r"[,.:]?%f", "%.f", form).replace("%d", "%e").replace("%H", "%k")
     clean = texts.str.replace_all(" +", " ").str.replace(r",([0-9]{1,9})", ".$1")
+    clean = clean.str.replace(r":([0-9]{1,9})$", ".$1") if form.endswith(":%f") else clean
     clean = clean.str.replace(r"Z$", "+0000") if form.endswith("%z") else clean
     if "%Y" in form or "%y" in form:
         return _parsed(clean, chrono, zone)

@@ -36,6 +36,8 @@ def test_a_fraction_that_may_be_left_out() -> None:
     pattern = "{time:%H:%M:%S%f %d %b} {message}"
     assert fields(pattern, "10:00:00.123 4 Mar x") is not None
     assert fields(pattern, "10:00:00 4 Mar x") is not None
+    colon = "{time:%Y%m%d-%H:%M:%S:%f}|{component}|{message}"
+    assert fields(colon, "20171224-0:7:20:444|Step_LSC|on") is not None
 
 
 def test_what_stands_for_itself() -> None:

@@ -63,8 +63,18 @@ def is_committed(
             f"batches before it are in the topic, say so with exactlyOnceBegins={wanted.batch}; "
             f"if batch {wanted.batch} is there, too, with exactlyOnceBegins={wanted.batch + 1}"
         )
-    if wanted.batch > found.batch:
+    if wanted.batch == found.batch + 1:
         return False
+    if wanted.batch > found.batch:
+        if wanted.batch == begins:
+            return False
+        raise NotExactlyOnce(
+            f"this is batch {wanted.batch}, but batch {found.batch} is the last that is committed "
+            f"with transactional.id {transactional_id!r}: the topic is older than the checkpoint "
+            "(another cluster's, or restored), or the query ran without exactlyOnce in between. If "
+            f"all batches before it are in the topic, say so with exactlyOnceBegins={wanted.batch};"
+            f" if batch {wanted.batch} is there, too, with exactlyOnceBegins={wanted.batch + 1}"
+        )
     if wanted.batch < found.batch:
         raise NotExactlyOnce(
             f"batch {wanted.batch} runs again, but batch {found.batch} is committed already: the "

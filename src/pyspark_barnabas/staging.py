@@ -11,15 +11,22 @@ is older than a committed micro-batch is deleted; what a query leaves for good g
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from barnabas.client.admin import Admin, NewTopic
 from barnabas.client.consumer import Consumer
+from barnabas.client.errors import NoOffsetForPartition, UnknownPartition
 from barnabas.client.fetched import FetchedBytes
 from barnabas.client.murmur2 import partition_for_key
 from barnabas.client.producer import Producer
-from barnabas.errors import BarnabasError, TopicAlreadyExists
+from barnabas.errors import (
+    BarnabasError,
+    ConfigError,
+    LeaderNotAvailable,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
 from barnabas.records.batch import iterate_batches
 from barnabas.types import TopicPartition
 
@@ -55,9 +62,22 @@ def partition_of(target: TopicPartition) -> int:
 
 
 async def create(admin: Admin, topic: str) -> None:
-    """Make the staging topic if it is not there."""
-    with contextlib.suppress(TopicAlreadyExists):
+    """Make the staging topic if it is not there.
+
+    Raises `ConfigError` where there is one that somebody else has made.
+    """
+    try:
         await admin.create_topics([NewTopic(topic, _PARTITIONS, configs=_CONFIGS)])
+    except TopicAlreadyExists:
+        # Another task may have made it this moment, and the broker that is asked not know it yet.
+        with contextlib.suppress(UnknownTopicOrPartition, LeaderNotAvailable):
+            (found,) = await admin.describe_topics([topic])
+            if len(found.partitions) != _PARTITIONS:
+                raise ConfigError(
+                    f"topic {topic} has {len(found.partitions)} partitions, and a staging topic "
+                    f"{_PARTITIONS}: it was not made by this sink. Delete it, which also makes the "
+                    "brokers forget the query's progress, and it is made again"
+                ) from None
 
 
 async def copy(
@@ -75,11 +95,15 @@ async def copy(
     for each in sorted(staged):
         place = TopicPartition(topic, each.staging_partition)
         wanted.setdefault(place, {})[each.offset] = each
+    with _missing(topic):
+        # A fetch would wait for a topic that is gone until time is up; this finds out in a second.
+        await consumer.partitions_for(topic)
     consumer.assign(list(wanted))
     for place, batches in wanted.items():
         consumer.seek(place, min(batches))
     while wanted:
-        fetched = await consumer.fetch_batches(timeout_ms)
+        with _missing(topic):
+            fetched = await consumer.fetch_batches(timeout_ms)
         if not fetched:
             missing = ", ".join(f"{place} at {min(each)}" for place, each in wanted.items())
             raise StagingLost(f"no records for {timeout_ms} ms; still wanted: {missing}")
@@ -88,6 +112,17 @@ async def copy(
             if not wanted[place]:
                 del wanted[place]
                 consumer.pause(place)
+
+
+@contextlib.contextmanager
+def _missing(topic: str) -> Iterator[None]:
+    try:
+        yield
+    except (NoOffsetForPartition, UnknownPartition, UnknownTopicOrPartition) as error:
+        raise StagingLost(
+            f"{topic}: {error}; what was staged was deleted, or has expired. The micro-batch has "
+            "to run again: restart the query"
+        ) from None
 
 
 async def _copy(

@@ -58,10 +58,11 @@ def is_committed(
             return False
         raise NotExactlyOnce(
             f"nothing is known of transactional.id {transactional_id!r}, but this is batch "
-            f"{wanted.batch}: either the query ran without exactlyOnce before, or it was stopped "
-            "for longer than offsets.retention.minutes and what it committed is forgotten. If all "
-            f"batches before it are in the topic, say so with exactlyOnceBegins={wanted.batch}; "
-            f"if batch {wanted.batch} is there, too, with exactlyOnceBegins={wanted.batch + 1}"
+            f"{wanted.batch}: the query ran without exactlyOnce before, or its staging topic was "
+            "deleted, or it was stopped for longer than offsets.retention.minutes and what it "
+            "committed is forgotten. If all batches before it are in the topic, say so with "
+            f"exactlyOnceBegins={wanted.batch}; if batch {wanted.batch} is there, too, with "
+            f"exactlyOnceBegins={wanted.batch + 1}"
         )
     if wanted.batch == found.batch + 1:
         return False

@@ -48,11 +48,9 @@ _TIMEOUT_MS = 60_000  # for an answer to a fetch
 _CLEARED_EVERY = 8  # micro-batches
 _MANY_ROWS = 100_000
 # What is read was acknowledged; a fetch that waits for more would only hold up what comes after.
-_READ_AT_ONCE = {
-    "auto.offset.reset": "none",
-    "fetch.max.wait.ms": 10,
-    "allow.auto.create.topics": False,  # a staging topic that is gone is for tasks to make
-}
+_READ_AT_ONCE = {"auto.offset.reset": "none", "fetch.max.wait.ms": 10}
+# A topic that is gone must not come back as the brokers make it by default: with one partition.
+_CREATES_NOTHING = {"allow.auto.create.topics": "false"}
 _TIMEOUT_NAME = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 900_000  # `transaction.max.timeout.ms` of brokers, by default
 
@@ -191,11 +189,11 @@ async def _connected(options: SinkOptions, transactional_id: str) -> AsyncIterat
     """The driver's clients; an earlier producer of the id is fenced, its open transaction ended."""
     servers, properties = properties_of_clients(options.client)
     # The longest timeout that a broker takes by default, unless another one is given.
-    lasting = {_TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS, **properties.producer}
+    lasting = {_TIMEOUT_NAME: _TRANSACTION_TIMEOUT_MS, **properties.producer, **_CREATES_NOTHING}
     async with (
         Admin(servers, **properties.common) as admin,
         Producer(servers, transactional_id=transactional_id, **lasting) as producer,
-        Consumer(servers, **{**_READ_AT_ONCE, **properties.common}) as consumer,
+        Consumer(servers, **{**_READ_AT_ONCE, **_CREATES_NOTHING, **properties.common}) as consumer,
     ):
         try:
             await producer.init_transactions()

@@ -10,18 +10,20 @@ is older than a committed micro-batch is deleted; what a query leaves for good g
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from barnabas.client.admin import Admin, NewTopic
 from barnabas.client.consumer import Consumer
-from barnabas.client.errors import NoOffsetForPartition
+from barnabas.client.errors import NoOffsetForPartition, UnknownPartition
 from barnabas.client.fetched import FetchedBytes
 from barnabas.client.murmur2 import partition_for_key
 from barnabas.client.producer import Producer
 from barnabas.errors import (
     BarnabasError,
     ConfigError,
+    LeaderNotAvailable,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
@@ -29,7 +31,6 @@ from barnabas.records.batch import iterate_batches
 from barnabas.types import TopicPartition
 
 _PARTITIONS: Final = 8
-_LOOK_MS: Final = 1_000
 _CONFIGS: Final = {
     "cleanup.policy": "delete",
     "retention.ms": str(24 * 3_600_000),
@@ -63,18 +64,20 @@ def partition_of(target: TopicPartition) -> int:
 async def create(admin: Admin, topic: str) -> None:
     """Make the staging topic if it is not there.
 
-    Raises `ConfigError` where there is another topic of that name.
+    Raises `ConfigError` where there is one that somebody else has made.
     """
     try:
         await admin.create_topics([NewTopic(topic, _PARTITIONS, configs=_CONFIGS)])
     except TopicAlreadyExists:
-        (found,) = await admin.describe_topics([topic])
-        if len(found.partitions) != _PARTITIONS:
-            raise ConfigError(
-                f"the topic {topic} has {len(found.partitions)} partitions, where the staging topic"
-                f" of a query has {_PARTITIONS}: somebody else made it; delete it, and the query"
-                " goes on"
-            ) from None
+        # Another task may have made it this moment, and the broker that is asked not know it yet.
+        with contextlib.suppress(UnknownTopicOrPartition, LeaderNotAvailable):
+            (found,) = await admin.describe_topics([topic])
+            if len(found.partitions) != _PARTITIONS:
+                raise ConfigError(
+                    f"topic {topic} has {len(found.partitions)} partitions, and a staging topic "
+                    f"{_PARTITIONS}: it was not made by this sink. Delete it, which also makes the "
+                    "brokers forget the query's progress, and it is made again"
+                ) from None
 
 
 async def copy(
@@ -88,35 +91,20 @@ async def copy(
 
     Raises `StagingLost`.
     """
-    try:
-        await _copy_all(consumer, producer, topic, staged, timeout_ms)
-    except (NoOffsetForPartition, UnknownTopicOrPartition) as error:
-        raise StagingLost(f"what was staged in {topic} was deleted: {error}") from None
-
-
-async def _copy_all(
-    consumer: Consumer,
-    producer: Producer,
-    topic: str,
-    staged: Iterable[StagedBatch],
-    timeout_ms: int,
-) -> None:
     wanted: dict[TopicPartition, dict[int, StagedBatch]] = {}
     for each in sorted(staged):
         place = TopicPartition(topic, each.staging_partition)
         wanted.setdefault(place, {})[each.offset] = each
+    with _missing(topic):
+        # A fetch would wait for a topic that is gone until time is up; this finds out in a second.
+        await consumer.partitions_for(topic)
     consumer.assign(list(wanted))
     for place, batches in wanted.items():
         consumer.seek(place, min(batches))
-    waited_ms = 0
     while wanted:
-        fetched = await consumer.fetch_batches(_LOOK_MS)
-        if fetched:
-            waited_ms = 0
-        else:
-            await consumer.partitions_for(topic)  # raises where there is none any more
-            waited_ms += _LOOK_MS
-        if waited_ms >= timeout_ms:
+        with _missing(topic):
+            fetched = await consumer.fetch_batches(timeout_ms)
+        if not fetched:
             missing = ", ".join(f"{place} at {min(each)}" for place, each in wanted.items())
             raise StagingLost(f"no records for {timeout_ms} ms; still wanted: {missing}")
         for place, found in fetched.items():
@@ -124,6 +112,17 @@ async def _copy_all(
             if not wanted[place]:
                 del wanted[place]
                 consumer.pause(place)
+
+
+@contextlib.contextmanager
+def _missing(topic: str) -> Iterator[None]:
+    try:
+        yield
+    except (NoOffsetForPartition, UnknownPartition, UnknownTopicOrPartition) as error:
+        raise StagingLost(
+            f"{topic}: {error}; what was staged was deleted, or has expired. The micro-batch has "
+            "to run again: restart the query"
+        ) from None
 
 
 async def _copy(

@@ -58,20 +58,23 @@ def is_committed(
             return False
         raise NotExactlyOnce(
             f"nothing is known of transactional.id {transactional_id!r}, but this is batch "
-            f"{wanted.batch}: either the query ran without exactlyOnce before, or what it committed"
-            " is forgotten: it was stopped for longer than offsets.retention.minutes, or its"
-            " staging topic was deleted. If all "
-            f"batches before it are in the topic, say so with exactlyOnceBegins={wanted.batch}; "
-            f"if batch {wanted.batch} is there, too, with exactlyOnceBegins={wanted.batch + 1}"
+            f"{wanted.batch}: the query ran without exactlyOnce before, or its staging topic was "
+            "deleted, or it was stopped for longer than offsets.retention.minutes and what it "
+            "committed is forgotten. If all batches before it are in the topic, say so with "
+            f"exactlyOnceBegins={wanted.batch}; if batch {wanted.batch} is there, too, with "
+            f"exactlyOnceBegins={wanted.batch + 1}"
         )
-    if wanted.batch in (found.batch + 1, begins):
+    if wanted.batch == found.batch + 1:
         return False
     if wanted.batch > found.batch:
+        if wanted.batch == begins:
+            return False
         raise NotExactlyOnce(
-            f"batch {wanted.batch} comes after batch {found.batch} of transactional.id "
-            f"{transactional_id!r}: those between went to another cluster or topic, or were written"
-            " without exactlyOnce. If they are in the topic, say so with "
-            f"exactlyOnceBegins={wanted.batch}"
+            f"this is batch {wanted.batch}, but batch {found.batch} is the last that is committed "
+            f"with transactional.id {transactional_id!r}: the topic is older than the checkpoint "
+            "(another cluster's, or restored), or the query ran without exactlyOnce in between. If "
+            f"all batches before it are in the topic, say so with exactlyOnceBegins={wanted.batch};"
+            f" if batch {wanted.batch} is there, too, with exactlyOnceBegins={wanted.batch + 1}"
         )
     if wanted.batch < found.batch:
         raise NotExactlyOnce(

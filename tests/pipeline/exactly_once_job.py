@@ -9,6 +9,8 @@ import sys
 
 from barnabas.pipeline.session import SHORT_LIVED, start_session
 
+TRANSACTIONAL_ID = "killed"
+
 
 def main(servers: str, source: str, target: str, checkpoint: str, per_batch: str) -> None:
     spark = start_session("exactly-once", master="local[2]", settings=SHORT_LIVED)
@@ -26,6 +28,7 @@ def main(servers: str, source: str, target: str, checkpoint: str, per_batch: str
         .option("kafka.bootstrap.servers", servers)
         .option("topic", target)
         .option("exactlyOnce", "true")
+        .option("kafka.transactional.id", TRANSACTIONAL_ID)
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
         .start()

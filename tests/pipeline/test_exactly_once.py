@@ -14,7 +14,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructType
 import barnabas
 from barnabas.client.admin import NewTopic
 from barnabas.client.sync import SyncAdmin, SyncConsumer
-from barnabas.errors import BarnabasError, ConfigError, ProducerFenced, TopicAlreadyExists
+from barnabas.errors import BarnabasError, ConfigError, ProducerFenced
 from barnabas.protocol.api import END_TXN, TXN_OFFSET_COMMIT
 from barnabas.types import TopicPartition
 from pyspark_barnabas.exactly_once import abort_job, commit_job, transactional_id_of
@@ -58,15 +58,6 @@ def servers(
 def create(servers: str, topic: str, partitions: int = 1) -> None:
     with SyncAdmin(servers) as admin:
         admin.create_topics([NewTopic(topic, partitions)])
-
-
-def is_made(servers: str, topic: str, partitions: int) -> bool:
-    """Whether a topic is there again that was deleted just now: a Kafka takes its time."""
-    try:
-        create(servers, topic, partitions)
-    except TopicAlreadyExists:
-        return False
-    return True
 
 
 def test_sp_3_a_batch_is_there_once_however_often_it_runs(servers: str) -> None:
@@ -129,81 +120,6 @@ def test_what_is_lost_of_the_staging_topic_commits_nothing(servers: str) -> None
     assert committed_values(servers, "lost", 1) == []
     assert end(options, 0, staged)
     assert committed_values(servers, "lost", 1) == numbered(0, 10)
-
-
-def test_staged_records_that_were_deleted_commit_nothing_and_run_again(servers: str) -> None:
-    """By retention, by hand, and with their topic; the replay stages them anew."""
-    create(servers, "deleted")
-    options = options_of(servers, topic="deleted")
-    name = staging_topic(transactional_id_of(options, query_of(options)))
-    with SyncAdmin(servers) as admin:
-        staged = task(options, numbered(0, 10))
-        place = TopicPartition(name, staged[0].staging_partition)
-        admin.delete_records({place: staged[0].offset + 10})
-        with pytest.raises(StagingLost, match="was deleted"):
-            end(options, 0, staged)
-        assert end(options, 0, task(options, numbered(0, 10)))
-        staged = task(options, numbered(10, 20))
-        admin.delete_topics([name])
-        wait_until(lambda: name not in admin.list_topics(), 30)
-        # Brokers forget what a group has committed of a topic that is deleted.
-        with pytest.raises(NotExactlyOnce, match="its staging topic was deleted"):
-            end(options, 1, staged)
-        begins = options_of(servers, topic="deleted", exactlyOnceBegins="1")
-        with pytest.raises(StagingLost):
-            end(begins, 1, staged)
-        assert name not in admin.list_topics(), "not made by the driver that looked for it"
-        assert end(begins, 1, task(options, numbered(10, 20)))
-    assert committed_values(servers, "deleted", 1) == numbered(0, 20)
-
-
-def test_ux_4_a_staging_topic_that_somebody_else_has_made(servers: str) -> None:
-    create(servers, "taken")
-    options = options_of(servers, topic="taken")
-    name = staging_topic(transactional_id_of(options, query_of(options)))
-    create(servers, name, 1)
-    with pytest.raises(ConfigError, match="has 1 partitions"):
-        task(options, numbered(0, 10))
-
-
-def test_a_target_that_is_deleted_made_again_or_grows(servers: str) -> None:
-    """Between staging and commit: nothing is committed, and the replay writes all of it."""
-    create(servers, "target", 2)
-    options = options_of(servers, topic="target", **{"kafka.max.block.ms": "3000"})
-    staged = task(options, numbered(0, 10), [b"%d" % number for number in range(10)])
-    with SyncAdmin(servers) as admin:
-        admin.delete_topics(["target"])
-        wait_until(lambda: is_made(servers, "target", 1), 30)
-        with pytest.raises(BarnabasError):
-            end(options, 0, staged)
-        assert committed_values(servers, "target", 1) == []
-        assert end(options, 0, task(options, numbered(0, 10)))
-        staged = task(options, numbered(10, 20))
-        admin.create_partitions("target", 3)
-        assert end(options, 1, staged), "what was staged goes where it was to go"
-        assert not end(options, 1, task(options, numbered(10, 20)))
-    assert sorted(committed_values(servers, "target", 3)) == sorted(numbered(0, 20))
-
-
-def test_sp_3_a_checkpoint_that_was_copied_to_a_second_cluster() -> None:
-    """SP-3: it knows nothing of the query, or less than the first; neither is passed over."""
-    with barnabas.Broker() as first, barnabas.Broker() as second:
-        one, other = (options_of(each.bootstrap_servers, topic="t") for each in (first, second))
-        for batch in range(2):
-            assert end(one, batch, task(one, numbered(10 * batch, 10 * batch + 10)))
-        with pytest.raises(NotExactlyOnce, match="nothing is known of"):
-            end(other, 2, task(other, numbered(20, 30)))
-        for batch in range(3):  # the query began there, too
-            assert end(other, batch, task(other, numbered(0, 10)))
-        for batch in range(2, 5):
-            assert end(one, batch, task(one, numbered(10 * batch, 10 * batch + 10)))
-        with pytest.raises(NotExactlyOnce, match="batch 5 comes after batch 2"):
-            end(other, 5, task(other, numbered(50, 60)))
-        with pytest.raises(NotExactlyOnce, match="batch 2 is committed already"):
-            end(other, 1, task(other, numbered(10, 20)))
-        assert not end(one, 4, task(one, numbered(40, 50)))
-        assert committed_values(first.bootstrap_servers, "t", 1) == numbered(0, 50)
-        assert len(committed_values(second.bootstrap_servers, "t", 1)) == 30
 
 
 def test_what_is_no_replay_is_refused(servers: str) -> None:

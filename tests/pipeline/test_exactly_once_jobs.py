@@ -1,0 +1,70 @@
+"""SP-3: `df.write` with `exactlyOnce`: a job of Spark is one transaction, all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+import barnabas
+from barnabas.client import SyncAdmin
+from tests.integration.cluster_load import committed_values
+from tests.pipeline.topics import create, numbered
+from tests.raw_client import NO_TIDYING
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ID = "a-job"
+ROWS = 200
+TASKS = 4
+
+
+@pytest.fixture
+def servers() -> Iterator[str]:
+    """A broker with the topic `t` of two partitions."""
+    with barnabas.Broker(config=NO_TIDYING) as broker:
+        create(broker, "t", 2)
+        yield broker.bootstrap_servers
+
+
+def write(rows: DataFrame, servers: str) -> None:
+    (
+        rows.write.format("barnabas")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", "t")
+        .option("exactlyOnce", "true")
+        .option("kafka.transactional.id", ID)
+        .mode("append")
+        .save()
+    )
+
+
+def staging_is_gone(servers: str) -> bool:
+    with SyncAdmin(servers) as admin:
+        return f"{ID}-staging" not in admin.list_topics()
+
+
+def test_sp_3_a_job_that_fails_leaves_nothing_and_succeeds_when_repeated(
+    spark: SparkSession, servers: str
+) -> None:
+    """Its last task fails when the others have staged their rows."""
+    rows = spark.range(0, ROWS, 1, TASKS)
+    failing = rows.selectExpr(
+        f"case when id = {ROWS - 1} then raise_error('the last row') else cast(id as string) end"
+        " as value"
+    )
+    with pytest.raises(Exception, match="the last row"):
+        write(failing, servers)
+    assert committed_values(servers, "t", 2) == []
+    wait_until(lambda: staging_is_gone(servers))
+    write(rows.selectExpr("cast(id as string) as value"), servers)
+    assert sorted(committed_values(servers, "t", 2)) == sorted(numbered(0, ROWS))
+    assert staging_is_gone(servers)
+
+
+def test_sp_3_a_job_without_rows_writes_nothing(spark: SparkSession, servers: str) -> None:
+    write(spark.createDataFrame([], "value string"), servers)
+    assert committed_values(servers, "t", 2) == []

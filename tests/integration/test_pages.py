@@ -41,6 +41,14 @@ def test_lines_are_collected_as_the_page_says(tmp_path: Path) -> None:
     run_examples("collecting.md", 3, tmp_path)
 
 
+@pytest.mark.slow
+@pytest.mark.foreign
+def test_system_logs_are_worked_up_as_the_page_says(tmp_path: Path) -> None:
+    """SP-2"""
+    require_java()
+    run_examples("system-logs.md", 1, tmp_path)
+
+
 def run_examples(page: str, count: int, directory: Path) -> None:
     text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
     examples = EXAMPLE.findall(text)

@@ -8,7 +8,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from barnabas.pipeline.behaviour.summary import summary
 from barnabas.pipeline.behaviour.timeline import Moment, Timeline
 from barnabas.pipeline.behaviour.visits import SessionFigures
 from barnabas.pipeline.page.page import PageOptions
+from tests.parsed_page import Page
 from tests.pipeline.table_batches import in_tasks, send_nothing, tables_in, taken
 from tests.pipeline.web_records import line, record, table
 
@@ -33,39 +33,6 @@ HOSTILE = "<script>alert(1)</script>"
 ADDRESSES = ("198.51.100.23", "2001:db8:85a3::8a2e:370:7334", "203.0.113.77")
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:24.0) Gecko/20100101 Firefox/24.0"
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
-VOID = {"meta", "br", "img", "input", "link"}
-
-
-class Page(HTMLParser):
-    """A page as it was parsed; fails where a tag is not closed, or another one is."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.links: list[str] = []
-        self.texts: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        pass
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open and self.open.pop() == tag, self.getpos()
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.texts.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.texts).split())
 
 
 def unsaid(page: str, *told: str) -> list[str]:

@@ -94,10 +94,18 @@ def _run_jobs(servers: str, directory: Path, log: Path, lines: int) -> None:
         .sum()
     )
     assert sum(accounts.row(0)) == lines
-    workers = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    largest = max(each.memory_info().rss for each in workers if "python" in each.name())
-    print(f"{'the largest Python process':<44} {largest / 1e6:6.0f} MB")
+    _report_memory()
     spark.stop()
+
+
+def _report_memory() -> None:
+    """At the end of the largest job, with Spark's JVM, which is a child of the driver's Python."""
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    sizes = [(each.name(), each.memory_info().rss) for each in processes]
+    for what, name in (("the largest Python process", "python"), ("Spark's JVM", "java")):
+        largest = max(size_bytes for found, size_bytes in sizes if name in found)
+        print(f"{what:<44} {largest / 1e6:6.0f} MB")
+    print(f"{'all processes of the job':<44} {sum(size for _, size in sizes) / 1e6:6.0f} MB")
 
 
 def _seconds(action: Callable[[], object]) -> float:

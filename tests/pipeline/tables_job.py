@@ -3,8 +3,8 @@
 python -m tests.pipeline.tables_job SERVERS QUERY DIRECTORY BATCHES [STEP]
 
 What a query's checkpoint is to Spark is the file `progress` in DIRECTORY: the last batch that
-ended. Dead letters go to the topic `dead`. STEP: at which step of the first batch the process kills
-itself.
+ended. Dead letters go to the topic `dead`. STEP: at which step of the last batch the process kills
+itself. Small files are merged behind every second batch.
 """
 
 from __future__ import annotations
@@ -17,20 +17,26 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from barnabas.pipeline import tables
 from barnabas.pipeline.behaviour.definition import BEHAVIOUR
 from barnabas.pipeline.dead_letter_topic import DeadLetterTopic
 from barnabas.pipeline.one_pass import OnePass, Outcome
 from barnabas.pipeline.tables import Tables
+from pyspark_barnabas.delta.compaction import Compacted, compact
+from pyspark_barnabas.delta.options import DeltaOptions
 from tests.pipeline.table_batches import ALL, in_tasks, taken
 from tests.pipeline.web_records import mixed
 
 PARTITIONS = 4
+MERGED_EVERY = 2  # batches
 TOPIC = "dead"
 STEPS = (
     "behind a task",
     *(f"behind {name}" for name in ALL),
     "before the dead letters",
     "behind the dead letters",
+    *(f"behind the merge of {next(iter(some))}" for some in (BEHAVIOUR.growing, BEHAVIOUR.merged)),
+    "behind all merges",
     "behind the control table",
     "behind its progress",
 )
@@ -50,6 +56,10 @@ class WatchedTables(Tables):
         self._reached(f"behind {name}")
         return is_new
 
+    def tidy(self) -> None:
+        super().tidy()
+        self._reached("behind all merges")
+
 
 def main(servers: str, query: str, directory: str, batches: str, step: str = "") -> None:
     place = Path(directory)
@@ -57,7 +67,7 @@ def main(servers: str, query: str, directory: str, batches: str, step: str = "")
     letters = DeadLetterTopic(servers, TOPIC, query)
     first = int(done.read_text()) + 1 if done.exists() else 0
     for batch in range(first, int(batches)):
-        fate = step if batch == first else ""
+        fate = step if batch == int(batches) - 1 else ""
         run(place, batch, query, letters, lambda at, fate=fate: die_at(at, fate))  # type: ignore[misc]
         done.with_suffix(".new").write_text(str(batch))
         done.with_suffix(".new").rename(done)
@@ -76,6 +86,13 @@ def run(place: Path, batch: int, query: str, topic: DeadLetterTopic, reached: Re
         reached("behind the dead letters")
         return end
 
+    def merged(options: DeltaOptions, merge: Callable[[pa.Table], pa.Table] | None) -> Compacted:
+        found = compact(options, merge)
+        reached(f"behind the merge of {Path(options.path).name}")
+        return found
+
+    setattr(tables, "_COMPACT_EVERY", MERGED_EVERY)  # noqa: B010
+    setattr(tables, "compact", merged)  # noqa: B010
     taken(WatchedTables(place / "tables", reached), batch, query, tasks, send)
     reached("behind the control table")
 

@@ -15,7 +15,7 @@ import pytest
 
 from barnabas.broker.embedded import Broker
 from tests.pipeline.table_batches import contents, letters_in, tables_in, write
-from tests.pipeline.tables_job import PARTITIONS, STEPS, TOPIC
+from tests.pipeline.tables_job import MERGED_EVERY, PARTITIONS, STEPS, TOPIC
 from tests.pipeline.topics import create
 
 pytestmark = pytest.mark.slow
@@ -65,13 +65,17 @@ def check(servers: str, directory: Path, batches: int) -> None:
 
 
 def test_sp_3_killed_at_each_step(servers: str, tmp_path: Path) -> None:
-    directory = tmp_path / "query"
-    for batch, step in enumerate(STEPS):
-        assert job(servers, directory, batch + 1, step).wait(60) == -signal.SIGKILL, step
+    """SP-3: each time in a batch behind which small files are merged."""
+    directory, batches = tmp_path / "query", 0
+    for step in STEPS:
+        batches += MERGED_EVERY
+        assert job(servers, directory, batches, step).wait(60) == -signal.SIGKILL, step
     # Twice in one replay, and then to the end.
-    for step in ("behind the dead letters", "behind the dead letters", ""):
-        job(servers, directory, len(STEPS) + 1, step).wait(60)
-    check(servers, directory, len(STEPS) + 1)
+    batches += MERGED_EVERY
+    for step in ("behind the dead letters", "behind all merges"):
+        assert job(servers, directory, batches, step).wait(60) == -signal.SIGKILL, step
+    assert job(servers, directory, batches + 1).wait(60) == 0
+    check(servers, directory, batches + 1)
 
 
 def test_dl_1_two_queries_share_a_topic_of_dead_letters(servers: str, tmp_path: Path) -> None:

@@ -171,8 +171,8 @@ class Tables:
     ) -> None:
         """Make a batch visible that all tables have."""
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # Before the control table: what it names is then no version that a vacuum takes away
-            # when the pipeline has not run for long.
+            # Before the control table: what it names is then no version of which a vacuum takes
+            # files away when the pipeline has not run for long.
             self.tidy()
         versions = self._of_each(lambda name: self._version_of(name, batch))
         row = {
@@ -184,8 +184,9 @@ class Tables:
         }
         self.replace_control(batch, query, row)
         if (batch + 1) % _COMPACT_EVERY == 0:
-            # Only now: until the control table names these versions, readers need older ones.
-            self._cut_logs(versions)
+            # Only now: until the control table names these versions, readers need older ones, and
+            # a driver that was killed, maybe long ago, has to begin with them.
+            self._drop_old(versions)
 
     def replace_control(self, batch: int, query: str, row: Mapping[str, Any]) -> None:
         rows = pa.Table.from_pylist([row], schema=_CONTROL_SCHEMA)
@@ -195,23 +196,21 @@ class Tables:
 
     def tidy(self) -> None:
         """Merge small files and the parts in them. What fails here is left for the next time."""
-        for name in (*self._all, _CONTROL):
+        for name in self._all:
             try:
-                if name != _CONTROL:
-                    compact(self._options(name), self._merge_of(name))
-                if DeltaTable.is_deltatable(self._path(name)):
-                    table = DeltaTable(self._path(name))
-                    table.vacuum(_KEPT_HOURS, dry_run=False, full=True)
+                compact(self._options(name), self._merge_of(name))
             except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
                 _log.warning("table %s is not compacted now: %s", name, in_one_line(error))
 
-    def _cut_logs(self, versions: Mapping[str, int]) -> None:
-        """What fails here is left for the next time."""
+    def _drop_old(self, versions: Mapping[str, int]) -> None:
+        """Remove files that no version of the last week has, and what is old of the logs. What
+        fails here is left for the next time."""
         for name in (*self._all, _CONTROL):
             try:
+                DeltaTable(self._path(name)).vacuum(_KEPT_HOURS, dry_run=False, full=True)
                 cut(self._options(name), versions.get(name))
             except (DeltaError, OSError) as error:
-                _log.warning("the log of table %s is not cut now: %s", name, in_one_line(error))
+                _log.warning("table %s keeps what is old for now: %s", name, in_one_line(error))
 
     def _of_each(self, do: Callable[[str], T]) -> dict[str, T]:
         """For every table but the control table, several at once: their time is the disk's."""

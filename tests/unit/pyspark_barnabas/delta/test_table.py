@@ -147,6 +147,31 @@ def test_a_batch_job_passes_over_what_it_committed(tmp_path: Path) -> None:
     assert read(tmp_path / "t") == rows(5, 6)
 
 
+def test_a_batch_job_writes_versions_that_are_newer_alone(tmp_path: Path) -> None:
+    """As Delta's own writer does: a gap is none of its business."""
+    for version, is_new in ((7, True), (6, False), (9, True), (8, False), (9, False), (10, True)):
+        options = options_of(tmp_path / "t", txnAppId="job", txnVersion=str(version))
+        found = files(options, rows(version, version + 1))
+        assert Table(options).commit(SCHEMA, found, overwrite=False, query=None) == is_new, version
+    assert [row["number"] for row in read(tmp_path / "t")] == [7, 9, 10]
+
+
+def test_a_batch_job_notices_a_restored_table(tmp_path: Path) -> None:
+    """The version that it still names went with the rows."""
+    options = options_of(tmp_path / "t", txnAppId="job", txnVersion="7")
+    table = Table(options)
+    plain = Table(options_of(tmp_path / "t"))
+    assert plain.commit(SCHEMA, files(options, rows(0, 1)), overwrite=False, query=None)
+    assert table.commit(SCHEMA, files(options, rows(1, 2)), overwrite=False, query=None)
+    deltalake.DeltaTable(str(tmp_path / "t")).restore(0)
+    with pytest.raises(NotExactlyOnce, match="was restored"):
+        table.commit(SCHEMA, files(options, rows(1, 2)), overwrite=False, query=None)
+    told = Table(options._replace(begins=7))
+    assert told.commit(SCHEMA, files(options, rows(1, 2)), overwrite=False, query=None)
+    assert not table.commit(SCHEMA, files(options, rows(1, 2)), overwrite=False, query=None)
+    assert read(tmp_path / "t") == rows(0, 2)
+
+
 def test_columns_are_checked_before_and_added_if_asked(tmp_path: Path) -> None:
     path = tmp_path / "t"
     options = options_of(path, partitionBy="day")

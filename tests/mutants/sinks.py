@@ -33,8 +33,11 @@ MUTATIONS = (
     _TOKEN("if begins is not None and wanted.batch < begins:", "if False:"),
     _TOKEN("if wanted.batch in (0, begins):", "if True:"),
     _TOKEN("if wanted.batch in (0, begins):", "if wanted.batch == 0:"),
-    _TOKEN("if wanted.batch in (found.batch + 1, begins):", "if wanted.batch > found.batch:"),
-    _TOKEN("if wanted.batch in (found.batch + 1, begins):", "if wanted.batch == found.batch + 1:"),
+    _TOKEN("if wanted.batch == found.batch + 1:", "if wanted.batch > found.batch:"),
+    _TOKEN(
+        "        if wanted.batch == begins:\n            return False\n        raise",
+        "        raise",
+    ),
     _TOKEN("    if wanted.batch < found.batch:", "    if False:"),
     _TOKEN("if wanted.rows != found.rows:", "if False:"),
     _PROGRESS(

@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from barnabas.client import SyncAdmin
+from barnabas.client.configs import TOPIC, ConfigOperation, ConfigResource
 from tests.integration.collect_processes import Collecting, collecting_in
 from tests.raw_client import PATIENCE_S
 from tests.waiting import wait_until
@@ -134,6 +136,22 @@ def test_sp_2_while_the_broker_is_away_it_reads_no_further(collecting: Collectin
     assert collecting.values() == [b"first", *[line[:-1]] * lines, b"last"]
 
 
+def test_batches_that_a_topic_does_not_take(collecting: Collecting) -> None:
+    """Smaller ones are, in their order; only a message that is too large by itself is lost."""
+    with SyncAdmin(collecting.broker.bootstrap_servers) as admin:
+        most = ConfigOperation("max.message.bytes", value="2000")
+        admin.alter_configs(ConfigResource(TOPIC, "lines"), [most])
+    lines = [b"%d %s" % (number, b"x" * number) for number in range(400)]
+    log = collecting.logs / "app.log"  # of which one read has all, and the last line its own batch
+    log.write_bytes(b"\n".join([*lines, b"y" * 150_000, b"last", b""]))
+    with log.open("rb") as file:
+        process = collecting.start("-", "--compression", "none", stdin=file)
+        _, errors = process.communicate()
+    assert process.returncode == 1 and "; 1 were refused and are lost" in errors, errors
+    assert errors.splitlines()[-1].startswith("401 records")
+    assert collecting.values() == [*lines, b"last"]
+
+
 def test_a_stop_without_a_broker_says_what_is_lost(collecting: Collecting) -> None:
     pipe = Pipe(collecting)
     pipe.write(b"first\n")
@@ -154,4 +172,4 @@ def test_what_cannot_be_is_one_clear_line_ux_4(collecting: Collecting) -> None:
     assert errors.splitlines()[-1].endswith("cannot read standard input: it is closed")
     process = collecting.start(stdin=subprocess.DEVNULL)
     _, errors = process.communicate()
-    assert process.returncode == 2 and "or - for standard input" in errors
+    assert process.returncode == 2 and "- for standard input" in errors

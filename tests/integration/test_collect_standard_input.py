@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import select
 import signal
 import subprocess
-import time
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +52,11 @@ class Pipe:
             lines += 1
         os.set_blocking(self._writing, True)
         return lines
+
+    def is_read(self) -> bool:
+        waiting_bytes = array.array("i", [0])
+        fcntl.ioctl(self._writing, termios.FIONREAD, waiting_bytes)
+        return waiting_bytes[0] == 0
 
     def close(self) -> str:
         """What the collector says in the end."""
@@ -152,13 +159,14 @@ def test_batches_that_a_topic_does_not_take(collecting: Collecting) -> None:
     assert collecting.values() == [*lines, b"last"]
 
 
+@pytest.mark.slow
 def test_a_stop_without_a_broker_says_what_is_lost(collecting: Collecting) -> None:
     pipe = Pipe(collecting)
     pipe.write(b"first\n")
     wait_until(lambda: collecting.values() == [b"first"])
     collecting.broker.stop()
     pipe.write(b"one\ntwo\n")
-    time.sleep(0.5)  # they are read
+    wait_until(pipe.is_read)
     pipe.process.send_signal(signal.SIGTERM)
     _, errors = pipe.process.communicate()
     assert pipe.process.returncode == 1

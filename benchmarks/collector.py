@@ -7,7 +7,8 @@ and place into headers; kcat sends bare lines, at least once, and remembers noth
 (imfile and omkafka, where it is installed) follows files as a collector does, and sends bare lines
 at least once. All send to the same broker in turns. CPU seconds are of the process alone; the
 broker's are apart. Lateness is from the write of a line, of which there are 1,000 a second, until a
-reader of committed records has it.
+reader of committed records has it. Lines also go through standard input, from `cat`, and over TCP
+as syslog, of which each message has a priority other than the one before it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -23,6 +25,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import psutil
 
@@ -49,6 +52,7 @@ def main() -> None:
     ):
         directory = Path(name)
         throughput(broker, directory, given.lines, given.rounds)
+        received(broker, directory, given.lines, given.rounds)
         lateness(broker, directory, given.seconds)
         rest(broker, directory, given.idle_files, given.seconds)
 
@@ -81,6 +85,75 @@ def throughput(broker: BrokerProcess, directory: Path, lines: int, rounds: int) 
         )
 
 
+def received(broker: BrokerProcess, directory: Path, lines: int, rounds: int) -> None:
+    """Of what cannot be read twice: a pipe, and syslog over TCP."""
+    log, messages = directory / "big.log", directory / "messages"
+    with log.open("rb") as source, messages.open("wb") as file:
+        for number, line in enumerate(source):
+            file.write(b"<%d>" % (128 + number % 8) + line[5:])
+    for name, measure, path in (
+        ("standard input", from_pipe, log),
+        ("syslog over TCP", from_tcp, messages),
+    ):
+        rows = [measure(broker, path, f"{name[:6]}-{at}", lines) for at in range(rounds)]
+        took_s, used_s = (statistics.median(row) for row in zip(*rows, strict=True))
+        print(
+            f"  {name:18} {lines / took_s:10,.0f} lines/s, {lines / used_s:10,.0f} per CPU second"
+        )
+
+
+def from_pipe(broker: BrokerProcess, path: Path, topic: str, lines: int) -> tuple[float, float]:
+    """Seconds and the collector's CPU seconds, its start among them."""
+    command = collect(broker, Path("-"), "received", topic=topic)
+    create(broker, topic)
+    began_s = time.perf_counter()
+    with (
+        subprocess.Popen(["cat", str(path)], stdout=subprocess.PIPE) as cat,
+        running(command, stdin=cat.stdout) as collector,
+    ):
+        used_s = cpu_s_until(broker, collector, topic, lines)
+        return time.perf_counter() - began_s, used_s
+
+
+def from_tcp(broker: BrokerProcess, path: Path, topic: str, lines: int) -> tuple[float, float]:
+    """As `from_pipe`, but of the sender's time the collector's start is no part."""
+    command = collect(broker, Path("--syslog-tcp=127.0.0.1:0"), topic, topic=topic)
+    create(broker, topic)
+    with running(command, stderr=subprocess.PIPE) as collector:
+        assert collector.stderr is not None
+        port = int(collector.stderr.readline().rpartition(b":")[2])
+        began_s = time.perf_counter()
+        sender = threading.Thread(target=send_file, args=(path, port))
+        sender.start()
+        used_s = cpu_s_until(broker, collector, topic, lines)
+        sender.join()
+        return time.perf_counter() - began_s, used_s
+
+
+def send_file(path: Path, port: int) -> None:
+    with path.open("rb") as file, socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendfile(file)
+
+
+def cpu_s_until(
+    broker: BrokerProcess, process: subprocess.Popen[bytes], topic: str, lines: int
+) -> float:
+    """CPU seconds of the process by the time that the topic has all lines."""
+    place = TopicPartition(topic, 0)
+    with SyncConsumer(broker.bootstrap_servers) as consumer:
+        used_s = cpu_s(process.pid)
+        while consumer.end_offsets([place])[place] < lines:
+            with contextlib.suppress(psutil.NoSuchProcess):  # at its end a pipe's has gone
+                used_s = cpu_s(process.pid)
+            time.sleep(0.02)
+    return used_s
+
+
+def create(broker: BrokerProcess, topic: str) -> None:
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(topic, 1)])
+
+
 def timed(broker: BrokerProcess, command: Sequence[str]) -> tuple[float, float, float]:
     """Seconds, and CPU seconds of the command and of the broker."""
     assert broker.process is not None
@@ -98,8 +171,7 @@ def with_rsyslog(
     """As `timed`, until all lines are in the topic, for it does not end."""
     assert broker.process is not None
     topic = directory.name
-    with SyncAdmin(broker.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic, 1)])
+    create(broker, topic)
     command = rsyslog.command(directory, log, broker.bootstrap_servers, topic)
     broker_before = cpu_s(broker.process.pid)
     began_s = time.perf_counter()
@@ -115,8 +187,7 @@ def with_rsyslog(
 def lateness(broker: BrokerProcess, directory: Path, seconds: int) -> None:
     log = directory / "late.log"
     log.touch()
-    with SyncAdmin(broker.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic("late", 1)])
+    create(broker, "late")
     late_ms: list[float] = []
     total = seconds * LINES_PER_SECOND
     with running(collect(broker, log, "late", topic="late")) as collector:
@@ -172,8 +243,10 @@ def collect(
 
 
 @contextlib.contextmanager
-def running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+def running(
+    command: Sequence[str], *, stdin: IO[bytes] | None = None, stderr: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(command, stdin=stdin, stderr=stderr) as process:
         try:
             yield process
         finally:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import select
 import signal
 import subprocess
-import time
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from barnabas.client import SyncAdmin
+from barnabas.client.configs import TOPIC, ConfigOperation, ConfigResource
 from tests.integration.collect_processes import Collecting, collecting_in
 from tests.raw_client import PATIENCE_S
 from tests.waiting import wait_until
@@ -48,6 +52,11 @@ class Pipe:
             lines += 1
         os.set_blocking(self._writing, True)
         return lines
+
+    def is_read(self) -> bool:
+        waiting_bytes = array.array("i", [0])
+        fcntl.ioctl(self._writing, termios.FIONREAD, waiting_bytes)
+        return waiting_bytes[0] == 0
 
     def close(self) -> str:
         """What the collector says in the end."""
@@ -134,13 +143,30 @@ def test_sp_2_while_the_broker_is_away_it_reads_no_further(collecting: Collectin
     assert collecting.values() == [b"first", *[line[:-1]] * lines, b"last"]
 
 
+def test_batches_that_a_topic_does_not_take(collecting: Collecting) -> None:
+    """Smaller ones are, in their order; only a message that is too large by itself is lost."""
+    with SyncAdmin(collecting.broker.bootstrap_servers) as admin:
+        most = ConfigOperation("max.message.bytes", value="2000")
+        admin.alter_configs(ConfigResource(TOPIC, "lines"), [most])
+    lines = [b"%d %s" % (number, b"x" * number) for number in range(400)]
+    log = collecting.logs / "app.log"  # of which one read has all, and the last line its own batch
+    log.write_bytes(b"\n".join([*lines, b"y" * 150_000, b"last", b""]))
+    with log.open("rb") as file:
+        process = collecting.start("-", "--compression", "none", stdin=file)
+        _, errors = process.communicate()
+    assert process.returncode == 1 and "; 1 were refused and are lost" in errors, errors
+    assert errors.splitlines()[-1].startswith("401 records")
+    assert collecting.values() == [*lines, b"last"]
+
+
+@pytest.mark.slow
 def test_a_stop_without_a_broker_says_what_is_lost(collecting: Collecting) -> None:
     pipe = Pipe(collecting)
     pipe.write(b"first\n")
     wait_until(lambda: collecting.values() == [b"first"])
     collecting.broker.stop()
     pipe.write(b"one\ntwo\n")
-    time.sleep(0.5)  # they are read
+    wait_until(pipe.is_read)
     pipe.process.send_signal(signal.SIGTERM)
     _, errors = pipe.process.communicate()
     assert pipe.process.returncode == 1
@@ -154,4 +180,4 @@ def test_what_cannot_be_is_one_clear_line_ux_4(collecting: Collecting) -> None:
     assert errors.splitlines()[-1].endswith("cannot read standard input: it is closed")
     process = collecting.start(stdin=subprocess.DEVNULL)
     _, errors = process.communicate()
-    assert process.returncode == 2 and "or - for standard input" in errors
+    assert process.returncode == 2 and "- for standard input" in errors

@@ -6,7 +6,7 @@ Format: docs of Apache Kafka, "Record Batch" and "Record"; headers by `headers.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from barnabas.collector.file_progress import FileProgress
@@ -23,21 +23,22 @@ from barnabas.records.batch import (
 from barnabas.records.compression import NONE, compress
 from barnabas.records.varint import append_varint
 
-Headers = Iterable[tuple[str, bytes]]
+Headers = Sequence[tuple[str, bytes | None]]
 
 MAX_BATCH_BYTES: Final = 900_000
 """Of records, before compression: a broker takes 1,048,588 bytes a batch by default."""
 
-_VARINTS: Final = 16_384
+VARINTS: Final = 16_384
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
     encoded = bytearray()
     append_varint(encoded, number)
     return bytes(encoded)
 
 
-_SMALL: Final = tuple(_varint(number) for number in range(_VARINTS))
+SMALL: Final = tuple(varint(number) for number in range(VARINTS))
+"""The varints below `VARINTS`."""
 
 
 class LineEncoder:
@@ -52,16 +53,16 @@ class LineEncoder:
             *more,
         )
         self._codec = codec
-        self._key = _nullable(key)
+        self._key = nullable(key)
         self._count = 2 + len(of_file)
-        fixed = b"".join(_header_name(name) + _nullable(value) for name, value in of_file)
-        self._headers = _varint(self._count) + fixed + _header_name(POSITION)
-        self._headers_of_cut = _varint(self._count + 1) + fixed + _header_name(POSITION)
+        fixed = b"".join(_header_name(name) + nullable(value) for name, value in of_file)
+        self._headers = varint(self._count) + fixed + _header_name(POSITION)
+        self._headers_of_cut = varint(self._count + 1) + fixed + _header_name(POSITION)
         self._line = _header_name(LINE)
 
     def batches(self, lines: Iterable[Line], now_ms: int) -> Iterator[bytes]:
         """Whole batches, without a place, a producer or sequences."""
-        small, key, headers, line_name = _SMALL, self._key, self._headers, self._line
+        small, key, headers, line_name = SMALL, self._key, self._headers, self._line
         parts: list[bytes] = []
         count = size_bytes = 0
         for line in lines:
@@ -71,9 +72,9 @@ class LineEncoder:
             record = b"".join(
                 (
                     b"\0\0",  # attributes, and the timestamp's difference from the first one's
-                    small[count] if count < _VARINTS else _varint(count),
+                    small[count] if count < VARINTS else varint(count),
                     key,
-                    small[length] if length < _VARINTS else _varint(length),
+                    small[length] if length < VARINTS else varint(length),
                     text,
                     self._headers_of_cut if line.is_cut else headers,
                     small[len(place)],
@@ -85,43 +86,53 @@ class LineEncoder:
                 )
             )
             length = len(record)
-            parts.append(small[length] if length < _VARINTS else _varint(length))
+            parts.append(small[length] if length < VARINTS else varint(length))
             parts.append(record)
             count += 1
             size_bytes += length + 5
             if size_bytes >= MAX_BATCH_BYTES:
-                yield self._batch(parts, count, now_ms)
+                yield encoded_batch(parts, count, self._codec, now_ms)
                 parts, count, size_bytes = [], 0, 0
         if count:
-            yield self._batch(parts, count, now_ms)
-
-    def _batch(self, parts: list[bytes], count: int, now_ms: int) -> bytes:
-        body: bytes | bytearray = b"".join(parts)
-        header = BatchHeader(
-            base_offset=0,
-            batch_length=0,
-            partition_leader_epoch=NO_LEADER_EPOCH,
-            magic=2,
-            crc=0,
-            attributes=self._codec,
-            last_offset_delta=count - 1,
-            base_timestamp=now_ms,
-            max_timestamp=now_ms,
-            producer_id=NO_PRODUCER_ID,
-            producer_epoch=NO_PRODUCER_EPOCH,
-            base_sequence=NO_SEQUENCE,
-            record_count=count,
-        )
-        return seal(header, body if self._codec == NONE else compress(self._codec, body))
+            yield encoded_batch(parts, count, self._codec, now_ms)
 
 
-def _nullable(data: bytes | None) -> bytes:
-    return _varint(-1) if data is None else _varint(len(data)) + data
+def encoded_batch(parts: Iterable[bytes], count: int, codec: int, now_ms: int) -> bytes:
+    """A whole batch of so many encoded records, all of this time."""
+    body: bytes | bytearray = b"".join(parts)
+    header = BatchHeader(
+        base_offset=0,
+        batch_length=0,
+        partition_leader_epoch=NO_LEADER_EPOCH,
+        magic=2,
+        crc=0,
+        attributes=codec,
+        last_offset_delta=count - 1,
+        base_timestamp=now_ms,
+        max_timestamp=now_ms,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=count,
+    )
+    return seal(header, body if codec == NONE else compress(codec, body))
+
+
+def encoded_headers(headers: Headers) -> bytes:
+    """As they end a record."""
+    return varint(len(headers)) + b"".join(
+        _header_name(name) + nullable(value) for name, value in headers
+    )
+
+
+def nullable(data: bytes | None) -> bytes:
+    """Bytes behind their length."""
+    return varint(-1) if data is None else varint(len(data)) + data
 
 
 def _header_name(name: str) -> bytes:
-    return _nullable(name.encode())
+    return nullable(name.encode())
 
 
 def _cut_header(line: Line) -> bytes:
-    return _header_name(CUT) + _nullable(b"%d" % line.size_bytes)
+    return _header_name(CUT) + nullable(b"%d" % line.size_bytes)

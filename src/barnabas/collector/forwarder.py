@@ -9,88 +9,151 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
-from barnabas.client.batch import ProducerRecord
 from barnabas.client.delivery import Delivery
+from barnabas.client.murmur2 import partition_for_key
 from barnabas.client.producer import Producer
-from barnabas.collector.inbox import Inbox, Message
-from barnabas.collector.shipment import Shipped
+from barnabas.collector.bundle import Bundle
+from barnabas.collector.inbox import Inbox
+from barnabas.collector.packing import encoded, packed
+from barnabas.collector.shipment import Shipment, Shipped
 from barnabas.collector.tally import Tally
 from barnabas.errors import BarnabasError, MessageTooLarge
+from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
 _AGAIN_AFTER_S: Final = 1.0
+_BATCH_BYTES: Final = 131_072
+
+_Sent = tuple[list[Bundle], Delivery | BarnabasError | None]
+
+_partition = lru_cache(4_096)(partition_for_key)
 
 
 class Forwarder:
-    """From an inbox until that has ended."""
+    """From an inbox until that has ended. `partitions`: how many the topic has."""
 
-    def __init__(self, producer: Producer, topic: str, inbox: Inbox) -> None:
+    def __init__(
+        self, producer: Producer, shipment: Shipment, partitions: int, inbox: Inbox
+    ) -> None:
         self.shipped = Shipped()
         self.unsent = 0  # messages taken from the inbox, without an acknowledgement
         self._producer = producer
-        self._topic = topic
+        self._topic = shipment.topic
+        self._codec = shipment.codec
+        self._partitions = partitions
         self._inbox = inbox
+        self._most_bytes = _BATCH_BYTES
+        self._is_proven = False  # that brokers take batches as large as that
         self._refused = Tally("messages were refused by the brokers, and are lost")
 
     async def run(self) -> None:
-        while messages := await self._inbox.take():
-            self.unsent = len(messages)
-            left: Sequence[Message] = messages
+        while bundles := await self._inbox.take():
+            self.unsent = sum(bundle.count for bundle in bundles)
+            left: Sequence[Bundle] = bundles
             while left := await self._sent(left):
-                self.unsent = len(left)
-                await asyncio.sleep(_AGAIN_AFTER_S)
-            self.unsent = 0
-            self._inbox.released(messages)
+                pass
+            self._inbox.released(bundles)
         self._refused.tell_all()
 
-    async def _sent(self, messages: Sequence[Message]) -> list[Message]:
-        """Those that have to be sent again."""
-        outcomes = await self._outcomes(messages)
-        again: list[Message] = []
-        stored: list[Message] = []
+    async def _sent(self, bundles: Sequence[Bundle]) -> list[Bundle]:
+        """Those that have to be sent again, now."""
+        again: list[Bundle] = []
         why: BarnabasError | None = None
-        for message, error in zip(messages, outcomes, strict=True):
-            if isinstance(error, MessageTooLarge) and len(messages) > 1:
-                # What is too large is a batch, perhaps, and not this message.
-                [error] = await self._outcomes([message])
+        for batch, sent in await self._accepted(bundles):
+            if sent is None:
+                again += batch
+                continue
+            error = await _outcome(sent)
             if error is None:
-                stored.append(message)
-            elif isinstance(error, MessageTooLarge):
-                self.shipped = self.shipped.plus(Shipped(refused=1))
-                self._refused.add(1, str(error))
-            else:
-                again.append(message)
+                self._store(batch)
+            elif not isinstance(error, MessageTooLarge):
+                again += batch
                 why = error
-        size_bytes = sum(each.size_bytes for each in stored)
-        cut = sum(each.is_cut for each in stored)
-        self.shipped = self.shipped.plus(Shipped(len(stored), size_bytes, cut))
+            elif _is_one(batch):
+                self._refuse(error)
+            else:  # the batch is too large, and perhaps none of its messages
+                again += batch
+                self._most_bytes = min(self._most_bytes, _record_bytes(batch) // 2)
+                self._is_proven = False
         if why is not None:
-            _log.warning("%d messages are sent again: %s", len(again), why)
+            _log.warning("%d messages are sent again: %s", self.unsent, why)
+            await asyncio.sleep(_AGAIN_AFTER_S)
+            await self._look_at_topic()
         return again
 
-    async def _outcomes(self, messages: Sequence[Message]) -> list[BarnabasError | None]:
-        """Why each was not stored, if it was not."""
-        accepted: list[Delivery] = []
-        outcomes: list[BarnabasError | None] = []
-        refusal: BarnabasError | None = None
-        for message in messages:
-            try:
-                accepted.append(await self._producer.send_record(self._record(message)))
-            except BarnabasError as error:
-                refusal = error
-                break
-        for delivery in accepted:
-            try:
-                await delivery
-            except BarnabasError as error:
-                outcomes.append(error)
-            else:
-                outcomes.append(None)
-        return outcomes + [refusal] * (len(messages) - len(accepted))
+    async def _accepted(self, bundles: Sequence[Bundle]) -> list[_Sent]:
+        """Each batch with its delivery, why it was refused, or None: it must not overtake."""
+        by_partition: dict[int, list[Bundle]] = {}
+        for bundle in bundles:
+            partition = _partition(bundle.origin.key, self._partitions)
+            by_partition.setdefault(partition, []).append(bundle)
+        found: list[_Sent] = []
+        is_held = False
+        for partition, those in by_partition.items():
+            place = TopicPartition(self._topic, partition)
+            for batch in packed(those, self._most_bytes):
+                sent = None if is_held else await self._accept(place, batch)
+                found.append((batch, sent))
+                is_lost = isinstance(sent, MessageTooLarge) and _is_one(batch)
+                is_held = is_held or (isinstance(sent, BarnabasError) and not is_lost)
+        return found
 
-    def _record(self, message: Message) -> ProducerRecord:
-        return ProducerRecord(self._topic, message.text, message.key, headers=message.headers)
+    async def _accept(
+        self, place: TopicPartition, batch: Sequence[Bundle]
+    ) -> Delivery | BarnabasError:
+        """Batches wait for each other until it is seen that brokers take as large ones."""
+        now_ms = int(time.time() * 1_000)
+        try:
+            delivery = await self._producer.send_batch(place, encoded(batch, self._codec, now_ms))
+        except BarnabasError as error:
+            return error
+        if self._is_proven:
+            await asyncio.sleep(0)  # it may leave, and sources are read
+        elif (refusal := await _outcome(delivery)) is not None:
+            return refusal
+        else:
+            self._is_proven = _record_bytes(batch) > self._most_bytes // 2
+        return delivery
+
+    async def _look_at_topic(self) -> None:
+        """It may have another number of partitions than it had."""
+        try:
+            self._partitions = len(await self._producer.partitions_for(self._topic))
+        except BarnabasError as error:
+            _log.warning("topic %s: %s", self._topic, error)
+
+    def _store(self, batch: Sequence[Bundle]) -> None:
+        count = sum(bundle.count for bundle in batch)
+        size_bytes = sum(bundle.came_bytes for bundle in batch)
+        cut = sum(bundle.is_cut for bundle in batch)
+        self.unsent -= count
+        self.shipped = self.shipped.plus(Shipped(count, size_bytes, cut))
+
+    def _refuse(self, why: MessageTooLarge) -> None:
+        self.unsent -= 1
+        self.shipped = self.shipped.plus(Shipped(refused=1))
+        self._refused.add(1, str(why))
+
+
+def _is_one(batch: Sequence[Bundle]) -> bool:
+    return sum(bundle.count for bundle in batch) == 1
+
+
+def _record_bytes(batch: Sequence[Bundle]) -> int:
+    return sum(bundle.record_bytes for bundle in batch)
+
+
+async def _outcome(sent: Delivery | BarnabasError) -> BarnabasError | None:
+    if isinstance(sent, BarnabasError):
+        return sent
+    try:
+        await sent
+    except BarnabasError as error:
+        return error
+    return None

@@ -9,26 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
-from barnabas.records.record import Headers
+from barnabas.collector.bundle import Bundle
 
 MOST_BYTES: Final = 16 << 20
-_OBJECT_BYTES: Final = 512  # what a message takes besides its text
 _TAKEN_BYTES: Final = 4 << 20
-
-
-class Message(NamedTuple):
-    """A line or a message as it was received."""
-
-    key: bytes
-    text: bytes
-    headers: Headers
-    size_bytes: int  # as it came; more than `text` has if that is cut
-
-    @property
-    def is_cut(self) -> bool:
-        return self.size_bytes > len(self.text)
+_WORTH_SENDING_BYTES: Final = 131_072
+_GATHERED_S: Final = 0.005
+"""How long the first message waits for others, so that a program that writes line by line does not
+have a request for each."""
 
 
 class Inbox:
@@ -38,7 +28,7 @@ class Inbox:
         self.dropped = 0
         self._most_bytes = most_bytes
         self._held_bytes = 0
-        self._waiting: deque[Message] = deque()
+        self._waiting: deque[Bundle] = deque()
         self._is_ended = False
         self._news = asyncio.Event()
         self._room = asyncio.Event()
@@ -48,11 +38,11 @@ class Inbox:
     def is_full(self) -> bool:
         return self._held_bytes >= self._most_bytes
 
-    def add(self, messages: Iterable[Message]) -> None:
+    def add(self, bundles: Iterable[Bundle]) -> None:
         """Also beyond the limit: what has been read already has to go somewhere."""
-        for message in messages:
-            self._waiting.append(message)
-            self._held_bytes += len(message.text) + _OBJECT_BYTES
+        for bundle in bundles:
+            self._waiting.append(bundle)
+            self._held_bytes += bundle.held_bytes
         if self._waiting:
             self._news.set()
         if self.is_full:
@@ -62,23 +52,25 @@ class Inbox:
         """Return once less than half of it is taken, or nobody should receive any more."""
         await self._room.wait()
 
-    async def take(self) -> list[Message]:
+    async def take(self) -> list[Bundle]:
         """The next messages, some megabytes at most; none once it has ended and is empty."""
         while not self._waiting and not self._is_ended:
             self._news.clear()
             await self._news.wait()
-        taken: list[Message] = []
+        if self._held_bytes < _WORTH_SENDING_BYTES and not self._is_ended:
+            await asyncio.sleep(_GATHERED_S)
+        taken: list[Bundle] = []
         size_bytes = 0
         while self._waiting and size_bytes < _TAKEN_BYTES:
-            message = self._waiting.popleft()
-            size_bytes += len(message.text) + _OBJECT_BYTES
-            taken.append(message)
+            bundle = self._waiting.popleft()
+            size_bytes += bundle.held_bytes
+            taken.append(bundle)
         return taken
 
-    def released(self, messages: Iterable[Message]) -> None:
+    def released(self, bundles: Iterable[Bundle]) -> None:
         """These are sent."""
-        for message in messages:
-            self._held_bytes -= len(message.text) + _OBJECT_BYTES
+        for bundle in bundles:
+            self._held_bytes -= bundle.held_bytes
         if self._held_bytes < self._most_bytes // 2:
             self._room.set()
 
@@ -94,4 +86,4 @@ class Inbox:
     @property
     def count(self) -> int:
         """Of the messages that nobody has taken."""
-        return len(self._waiting)
+        return sum(bundle.count for bundle in self._waiting)

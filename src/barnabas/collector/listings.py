@@ -21,6 +21,11 @@ Inodes = Mapping[str, int]
 """By the name."""
 
 
+def is_settled(changed_ns: int) -> bool:
+    """Whether what changes from now on has another time of change than this one."""
+    return time.time_ns() - changed_ns > _TICK_NS
+
+
 class Listings:
     def __init__(self) -> None:
         self._known: dict[Path, tuple[int, dict[str, Inodes]]] = {}  # when changed; by the log
@@ -36,7 +41,7 @@ class Listings:
             else:
                 with os.scandir(directory) as entries:
                     inodes = {entry.name: entry.inode() for entry in entries}
-                if time.time_ns() - changed_ns > _TICK_NS:
+                if is_settled(changed_ns):
                     self._known[directory] = (changed_ns, _by_log(inodes))
         except (PermissionError, FileNotFoundError, NotADirectoryError):
             return {}  # a file may be readable in a directory that is not

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from barnabas.collector.listings import is_settled
 from barnabas.collector.siblings import log_names
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -47,7 +48,8 @@ class LogPaths:
         except OSError:  # it vanished, or may not be read: until it is there again
             return []
         paths = [directory / name for name in sorted(_logs(names))]
-        self._listed[directory] = (changed_ns, paths)
+        if is_settled(changed_ns):
+            self._listed[directory] = (changed_ns, paths)
         return paths
 
 

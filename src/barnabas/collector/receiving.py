@@ -19,10 +19,8 @@ from barnabas.collector.forwarder import Forwarder
 from barnabas.collector.inbox import Inbox
 from barnabas.collector.shipment import Shipment, Shipped
 from barnabas.collector.together import together
-from barnabas.records.compression import CODEC_NAMES
 
 STOP_WITHIN_S: Final = 10.0
-_BATCH_BYTES: Final = 131_072
 _AS_LONG_AS_IT_TAKES_MS: Final = 2**31 - 1  # 24 days
 
 
@@ -41,9 +39,9 @@ async def receive(
     and `DeliveryTimedOut` if they do not take within `STOP_WITHIN_S` of the stop what is left.
     """
     async with _producer(shipment) as producer:
-        await producer.partitions_for(shipment.topic)
+        partitions = await producer.partitions_for(shipment.topic)
         inbox = Inbox()
-        forwarder = Forwarder(producer, shipment.topic, inbox)
+        forwarder = Forwarder(producer, shipment, len(partitions), inbox)
         sending = asyncio.create_task(forwarder.run())
         watching = asyncio.create_task(_limit(stopping, inbox, sending))
         try:
@@ -71,12 +69,8 @@ async def _limit(stopping: asyncio.Event, inbox: Inbox, sending: asyncio.Task[No
 
 @contextlib.asynccontextmanager
 async def _producer(shipment: Shipment) -> AsyncIterator[Producer]:
-    producer = Producer(
-        shipment.bootstrap_servers,
-        compression_type=CODEC_NAMES[shipment.codec],
-        batch_size=_BATCH_BYTES,
-        delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS,
-    )
+    servers = shipment.bootstrap_servers
+    producer = Producer(servers, delivery_timeout_ms=_AS_LONG_AS_IT_TAKES_MS)
     await producer.start()
     try:
         yield producer

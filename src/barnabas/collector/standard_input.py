@@ -10,14 +10,14 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from barnabas.collector.bundle import Bundle, Origin
 from barnabas.collector.headers import CUT, HOST
-from barnabas.collector.inbox import Inbox, Message
+from barnabas.collector.inbox import Inbox
 from barnabas.collector.line_cutter import Line, LineCutter
 from barnabas.collector.record_joiner import RecordJoiner
 from barnabas.collector.rotated_log import SETTLED_S
 from barnabas.collector.shipment import Shipment
 from barnabas.errors import ConfigError
-from barnabas.records.record import Headers
 
 _READ_BYTES: Final = 262_144
 
@@ -34,8 +34,7 @@ class StandardInput:
         if sys.stdin is None:
             raise ConfigError("cannot read standard input: it is closed")
         self._descriptor = sys.stdin.fileno()
-        self._key = shipment.name.encode()
-        self._headers: Headers = ((HOST, shipment.host.encode()),)
+        self._origin = Origin(shipment.name.encode(), ((HOST, shipment.host.encode()),))
         self._cutter = LineCutter()
         self._joiner = None if shipment.is_start is None else RecordJoiner(shipment.is_start)
 
@@ -49,10 +48,10 @@ class StandardInput:
                     read = await asyncio.to_thread(self._read, alarm, self._patience_s())
                     if read == b"":
                         break
-                    inbox.add(self._messages(self._settled() if read is None else self._cut(read)))
+                    inbox.add(self._bundles(self._settled() if read is None else self._cut(read)))
             finally:
                 watching.cancel()
-        inbox.add(self._messages(self._last()))
+        inbox.add(self._bundles(self._last()))
 
     def _read(self, alarm: int, patience_s: float | None) -> bytes | None:
         """What there is next, b"" at the end or after an alarm, None if nothing comes for so
@@ -85,12 +84,19 @@ class StandardInput:
     def _settled(self) -> list[Line]:
         return [] if self._joiner is None else self._joiner.taken()
 
-    def _messages(self, lines: list[Line]) -> Iterator[Message]:
+    def _bundles(self, lines: list[Line]) -> Iterator[Bundle]:
+        texts: list[bytes] = []
         for line in lines:
-            headers = self._headers
             if line.is_cut:
-                headers = (*headers, (CUT, b"%d" % line.size_bytes))
-            yield Message(self._key, line.text, headers, line.size_bytes)
+                if texts:
+                    yield Bundle(self._origin, texts)
+                    texts = []
+                origin = self._origin.with_header(CUT, b"%d" % line.size_bytes)
+                yield Bundle(origin, [line.text], line.size_bytes)
+            else:
+                texts.append(line.text)
+        if texts:
+            yield Bundle(self._origin, texts)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,11 @@
-"""Syslog's frames as messages for an inbox: value, key and headers."""
+"""Syslog's frames as bundles for an inbox: value, key and headers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
+from barnabas.collector.bundle import Bundle, Origin
 from barnabas.collector.headers import (
     HOST,
     SYSLOG_CUT,
@@ -11,7 +13,6 @@ from barnabas.collector.headers import (
     SYSLOG_FROM,
     SYSLOG_SEVERITY,
 )
-from barnabas.collector.inbox import Message
 from barnabas.collector.syslog_framing import Frame
 from barnabas.collector.syslog_priority import priority
 from barnabas.records.record import Headers
@@ -21,15 +22,32 @@ class SyslogMessages:
     """Of one sender. Its address is the key, so that one partition has its messages in order."""
 
     def __init__(self, peer: str, host: str) -> None:
-        self._key = peer.encode()
-        self._headers: Headers = ((HOST, host.encode()), (SYSLOG_FROM, self._key))
+        self._peer = peer
+        self._host = host
 
-    def of(self, frames: Iterable[Frame]) -> Iterator[Message]:
+    def of(self, frames: Iterable[Frame]) -> Iterator[Bundle]:
+        texts: list[bytes] = []
+        of_texts: Origin | None = None
         for text, size_bytes in frames:
-            headers = list(self._headers)
-            if (named := priority(text)) is not None:
-                headers.append((SYSLOG_FACILITY, named[0].encode()))
-                headers.append((SYSLOG_SEVERITY, named[1].encode()))
-            if size_bytes > len(text):
-                headers.append((SYSLOG_CUT, b"%d" % size_bytes))
-            yield Message(self._key, text, headers, size_bytes)
+            origin = _origin(self._peer, self._host, priority(text))
+            is_cut = size_bytes > len(text)
+            if of_texts is not None and (origin is not of_texts or is_cut):
+                yield Bundle(of_texts, texts)
+                of_texts, texts = None, []
+            if is_cut:
+                cut = origin.with_header(SYSLOG_CUT, b"%d" % size_bytes)
+                yield Bundle(cut, [text], size_bytes)
+            else:
+                of_texts = origin
+                texts.append(text)
+        if of_texts is not None:
+            yield Bundle(of_texts, texts)
+
+
+@lru_cache(4_096)
+def _origin(peer: str, host: str, named: tuple[str, str] | None) -> Origin:
+    headers: Headers = ((HOST, host.encode()), (SYSLOG_FROM, peer.encode()))
+    if named is not None:
+        names = (SYSLOG_FACILITY, SYSLOG_SEVERITY)
+        headers = (*headers, *zip(names, (each.encode() for each in named), strict=True))
+    return Origin(peer.encode(), headers)

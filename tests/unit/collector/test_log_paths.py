@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from hypothesis import given
@@ -37,6 +38,27 @@ def test_a_directory_is_listed_again_when_it_has_changed(tmp_path: Path) -> None
     assert paths.paths() == [tmp_path / "later" / "a.log"]
     (tmp_path / "later" / "a.log").rename(tmp_path / "later" / "b.log")
     assert paths.paths() == [tmp_path / "later" / "b.log"]
+
+
+def test_what_comes_within_a_tick_of_a_look_is_found(tmp_path: Path) -> None:
+    paths = LogPaths([str(tmp_path)])
+    changed_ns = tmp_path.stat().st_mtime_ns + 3_600_000_000_000
+    for number in range(5):
+        (tmp_path / f"app-{number}.log").touch()
+        os.utime(tmp_path, ns=(changed_ns, changed_ns))
+        assert len(paths.paths()) == number + 1
+
+
+def test_a_directory_that_rests_is_not_listed_again(tmp_path: Path) -> None:
+    (tmp_path / "a.log").touch()
+    os.utime(tmp_path, ns=(0, 1_000_000_000))
+    paths = LogPaths([str(tmp_path)])
+    assert paths.paths() == [tmp_path / "a.log"]
+    (tmp_path / "a.log").rename(tmp_path / "b.log")
+    os.utime(tmp_path, ns=(0, 1_000_000_000))  # as if nothing had happened
+    assert paths.paths() == [tmp_path / "a.log"]
+    os.utime(tmp_path, ns=(0, 2_000_000_000))
+    assert paths.paths() == [tmp_path / "b.log"]
 
 
 PARTS = ["app", ".log", ".1", "-20261123", ".old", ".gz", "_2", ".2026-11-23", "7", "-", "."]

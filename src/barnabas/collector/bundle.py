@@ -1,0 +1,67 @@
+"""Messages as they were received, so many together as have the same key and headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from barnabas.collector.encoding import encoded_headers, nullable
+from barnabas.records.record import Headers
+
+_MESSAGE_BYTES = 64  # what a message takes besides its text
+_BUNDLE_BYTES = 512
+_RECORD_BYTES = 17  # at most, besides texts, key and headers: lengths, attributes, differences
+
+
+class Origin:
+    """Key and headers of messages: encoded once, and shared by those that have the same."""
+
+    __slots__ = ("encoded_headers", "encoded_key", "headers", "key", "record_bytes")
+
+    def __init__(self, key: bytes, headers: Headers) -> None:
+        self.key = key
+        self.headers = headers
+        self.encoded_key = nullable(key)
+        self.encoded_headers = encoded_headers(headers)
+        self.record_bytes = _RECORD_BYTES + len(self.encoded_key) + len(self.encoded_headers)
+
+    def with_header(self, name: str, value: bytes) -> Origin:
+        return Origin(self.key, (*self.headers, (name, value)))
+
+
+class Bundle:
+    """In the order in which they came. One that was cut is a bundle of its own."""
+
+    __slots__ = ("came_bytes", "held_bytes", "origin", "record_bytes", "texts")
+
+    def __init__(
+        self, origin: Origin, texts: Sequence[bytes], came_bytes: int | None = None
+    ) -> None:
+        """`came_bytes`: of a message that was cut, what came of it."""
+        size_bytes = sum(map(len, texts))
+        self.origin = origin
+        self.texts = texts
+        self.came_bytes = size_bytes if came_bytes is None else came_bytes
+        self.held_bytes = size_bytes + _MESSAGE_BYTES * len(texts) + _BUNDLE_BYTES
+        self.record_bytes = size_bytes + origin.record_bytes * len(texts)  # at most
+
+    @property
+    def count(self) -> int:
+        return len(self.texts)
+
+    @property
+    def is_cut(self) -> bool:
+        return self.count == 1 and self.came_bytes > len(self.texts[0])
+
+    def pieces(self, most_bytes: int) -> Iterator[Bundle]:
+        """Bundles that take `most_bytes` of records at most, but one message at least."""
+        if self.record_bytes <= most_bytes or self.count == 1:
+            yield self
+            return
+        start = size_bytes = 0
+        for at, text in enumerate(self.texts):
+            record_bytes = len(text) + self.origin.record_bytes
+            if at > start and size_bytes + record_bytes > most_bytes:
+                yield Bundle(self.origin, self.texts[start:at])
+                start, size_bytes = at, 0
+            size_bytes += record_bytes
+        yield Bundle(self.origin, self.texts[start:])

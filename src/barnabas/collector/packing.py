@@ -1,0 +1,49 @@
+"""Bundles of messages as record batches: encoded in one go, as those of files are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from barnabas.collector.bundle import Bundle
+from barnabas.collector.encoding import SMALL, VARINTS, encoded_batch, varint
+
+
+def packed(bundles: Iterable[Bundle], most_bytes: int) -> Iterator[list[Bundle]]:
+    """What goes into each batch: `most_bytes` of records at most, but one message at least."""
+    batch: list[Bundle] = []
+    size_bytes = 0
+    for bundle in bundles:
+        for piece in bundle.pieces(most_bytes):
+            if batch and size_bytes + piece.record_bytes > most_bytes:
+                yield batch
+                batch, size_bytes = [], 0
+            batch.append(piece)
+            size_bytes += piece.record_bytes
+    if batch:
+        yield batch
+
+
+def encoded(batch: Sequence[Bundle], codec: int, now_ms: int) -> bytes:
+    """A whole batch, without a place, a producer or sequences."""
+    small = SMALL
+    parts: list[bytes] = []
+    count = 0
+    for bundle in batch:
+        key, headers = bundle.origin.encoded_key, bundle.origin.encoded_headers
+        fixed_bytes = 2 + len(key) + len(headers)
+        for text in bundle.texts:
+            length = len(text)
+            number = small[count] if count < VARINTS else varint(count)
+            text_length = small[length] if length < VARINTS else varint(length)
+            length += fixed_bytes + len(number) + len(text_length)
+            parts += (
+                small[length] if length < VARINTS else varint(length),
+                b"\0\0",  # attributes, and the timestamp's difference from the first one's
+                number,
+                key,
+                text_length,
+                text,
+                headers,
+            )
+            count += 1
+    return encoded_batch(parts, count, codec, now_ms)

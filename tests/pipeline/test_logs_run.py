@@ -86,6 +86,25 @@ def test_sp_4_a_killed_run_continues_and_nothing_counts_twice(command: Command) 
     assert "203.0.113.18" not in page and str(command.log) not in page
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(1_800)
+def test_sp_4_a_run_that_is_killed_at_each_commit(command: Command) -> None:
+    """SP-4, SP-3: at each table, the control table, and Spark's own, a batch later each time."""
+    write_logs(command.log, 14_000, seed=9)
+    for batch, name in enumerate([*LOGS.all, "control", None]):
+        process = command.start("--pipeline", "logs", "--batch", "900")
+        if name is None:
+            commit = command.out / "checkpoint" / "commits" / str(batch)
+        else:
+            commit = command.out / "tables" / name / "_delta_log" / f"{batch:020}.json"
+        command.until(commit.exists)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    ended(command, "--batch", "900")
+    found = places(command.out)
+    assert set(found.values()) == {1} and found.total() == accounts(command.out).read
+
+
 def test_sp_2_dead_letters_are_sent_again_once_their_format_is_mended(command: Command) -> None:
     """SP-2: nothing is lost by a mistake in a pattern."""
     command.log.mkdir()
@@ -98,6 +117,11 @@ def test_sp_2_dead_letters_are_sent_again_once_their_format_is_mended(command: C
         where = ["--bootstrap-servers", servers, "--formats", str(formats)]
         ended(command, *where)
         assert accounts(command.out) == Accounts(11, 4, 7, 0)  # 10 to 12 are months, too
+        # As a driver leaves it that dies when the tables have a batch and Spark has not noted it.
+        for file in (command.out / "checkpoint" / "commits").glob("*0*"):
+            file.unlink()
+        ended(command, *where)
+        assert accounts(command.out) == Accounts(11, 4, 7, 0)
         formats.write_text(FORMAT.replace("DATE", RIGHT))
         replay = ["dead-letters", "replay", "system-logs-dead-letters"]
         assert main([*replay, "--bootstrap-server", servers]) == 0

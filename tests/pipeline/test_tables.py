@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -123,6 +125,19 @@ def test_others_read_the_tables(whole: Path) -> None:
     assert traffic is not None
     assert duckdb.sql("select sum(hits) from traffic").fetchall() == [(HITS * BATCHES,)]
     assert pl.read_delta(str(whole / "traffic"))["hits"].sum() == HITS * BATCHES
+
+
+def test_a_process_that_reads_tables_ends_in_order(whole: Path) -> None:
+    """And neither aborts nor hangs, which threads of Arrow's that go on reading made it do."""
+    program = (
+        "import sys; from pathlib import Path; from tests.pipeline.table_batches import *;"
+        " snapshot_of(Path(sys.argv[1]))"
+    )
+    for _ in range(6):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(whole)], capture_output=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_two_drivers_of_one_query(tmp_path: Path, whole: Path) -> None:

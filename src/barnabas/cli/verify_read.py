@@ -4,6 +4,7 @@ Delta tables as they are in one version."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,7 +155,8 @@ def table_rows(
     except ImportError:
         raise ConfigError("Delta tables need deltalake: pip install 'barnabas[delta]'") from None
     try:
-        dataset: Any = DeltaTable(path, storage_options=dict(storage)).to_pyarrow_dataset()
+        table = DeltaTable(path, storage_options=dict(storage))
+        dataset: Any = table.to_pyarrow_dataset(filesystem=_own_filesystem(path))
     except (DeltaError, OSError) as error:
         raise BarnabasError(f"{path}: {in_one_line(error)}") from error
     missing = [name for name in columns if name not in dataset.schema.names]
@@ -176,3 +178,13 @@ def values_of_rows(rows: pa.RecordBatch, column: str) -> list[bytes | None]:
             f"column {column} is {values.type}, which cannot be compared with bytes"
         ) from None
     return found
+
+
+def _own_filesystem(path: str) -> Any:
+    """Arrow's own for a directory: threads that read through deltalake's may abort a process that
+    ends just then (pyarrow 26). None for an object store."""
+    from pyarrow import fs
+
+    if "://" in path:
+        return None
+    return fs.SubTreeFileSystem(str(Path(path).absolute()), fs.LocalFileSystem())

@@ -49,8 +49,7 @@ class Snapshot:
     ) -> list[dict[str, Any]]:
         """Up to `number` rows of a table of which a row is written once.
 
-        File by file, and no further than it takes. `Dataset.head` is no help: with a filter it
-        misses rows, or leaves threads behind that abort the process at its end (pyarrow 26).
+        File by file, and no further than it takes.
         """
         found: list[dict[str, Any]] = []
         dataset = self.appended(name)

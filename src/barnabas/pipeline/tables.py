@@ -34,6 +34,7 @@ from pyspark_barnabas.delta.compaction import compact
 from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.log import cut
 from pyspark_barnabas.delta.options import DeltaOptions, delta_options
+from pyspark_barnabas.delta.storage import filesystem
 from pyspark_barnabas.delta.table import Table
 from pyspark_barnabas.token import NotExactlyOnce
 
@@ -89,7 +90,7 @@ class Tables:
         path = self._path(_CONTROL)
         if not DeltaTable.is_deltatable(path):
             return None
-        row = DeltaTable(path).to_pyarrow_table().to_pylist()[0]
+        row = self._dataset(_CONTROL).to_table().to_pylist()[0]
         ends, versions = json.loads(row.pop("dead_letters_end")), json.loads(row.pop("versions"))
         if versions.keys() != self._all.keys():
             raise ConfigError(
@@ -108,7 +109,13 @@ class Tables:
 
     def stored(self, name: str, version: int) -> Any:
         """The same as a dataset that is not read yet."""
-        return DeltaTable(self._path(name), version=version).to_pyarrow_dataset()
+        return self._dataset(name, version)
+
+    def _dataset(self, name: str, version: int | None = None) -> Any:
+        """Read by Arrow's own file system: threads that read through deltalake's may abort a
+        process that ends just then, or keep it from ending (pyarrow 26)."""
+        table = DeltaTable(self._path(name), version=version)
+        return table.to_pyarrow_dataset(filesystem=filesystem(self._options(name)))
 
     def positions(self, control: Control | None) -> Positions:
         """How far each file has been seen."""

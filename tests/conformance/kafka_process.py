@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from tests import foreign
 from tests.conformance.java_client import FRUGAL
@@ -94,3 +97,17 @@ class KafkaCluster:
         for broker in self.running.values():
             if broker.process.poll() is None:
                 broker.kill()
+
+
+@contextlib.contextmanager
+def kafka_broker(directory: Path) -> Iterator[str]:
+    """One broker of Kafka's alone, by its address; what is left of it at the end is killed."""
+    cluster = ClusterProcess(directory, 1)
+    kafka = KafkaCluster(cluster)
+    try:
+        cluster.zookeeper.start()
+        kafka.start()
+        yield cluster.bootstrap_servers
+    finally:
+        kafka.kill_all()
+        cluster.kill_all()

@@ -12,13 +12,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.pipeline.session import SHORT_LIVED, start_session
+
+Passing = Callable[[Iterator[Any]], Iterator[Any]]
 
 HOLD_AFTER = 60_000
 _PATIENCE_S = 120
@@ -35,17 +37,32 @@ _LOCAL_CLUSTER_SETTINGS = {"spark.executor.memory": "1024m"}  # as the master's 
 
 
 def main(master: str, servers: str, source: str, target: str, directory: str) -> None:
-    spark = session_on(master)
+    copy(session_on(master), servers, (source, target), Path(directory), _hold_in)
+
+
+def copy(
+    spark: SparkSession,
+    servers: str,
+    topics: tuple[str, str],
+    place: Path,
+    passing: Callable[[str], Passing],
+) -> None:
+    """One query after the other. `passing`: what each lets its rows pass through, in a directory
+    of its own."""
+    source, target = topics
     rows = _rows(spark, servers, source)
-    place = Path(directory)
+
+    def passed(directory: Path) -> DataFrame:
+        return rows.mapInArrow(passing(str(directory)), rows.schema)
+
     into_topic = (
-        _held(rows, place / "topic")
+        passed(place / "topic")
         .writeStream.format("barnabas")
         .option("kafka.bootstrap.servers", servers)
         .option("topic", target)
     )
     into_table = (
-        _held(rows, place / "table")
+        passed(place / "table")
         .writeStream.format("barnabas.delta")
         .option("path", str(place / "table" / "rows"))
     )
@@ -57,10 +74,12 @@ def main(master: str, servers: str, source: str, target: str, directory: str) ->
         writer.trigger(availableNow=True).start().awaitTermination()
 
 
-def session_on(master: str) -> SparkSession:
+def session_on(master: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     """With two executors of one core each, on a cluster."""
     more = _LOCAL_CLUSTER_SETTINGS if master.startswith("local-cluster") else {}
-    return start_session("cluster", master=master, settings={**_SETTINGS, **more})
+    return start_session(
+        "cluster", master=master, settings={**_SETTINGS, **more, **(settings or {})}
+    )
 
 
 def _rows(spark: SparkSession, servers: str, source: str) -> DataFrame:
@@ -74,11 +93,7 @@ def _rows(spark: SparkSession, servers: str, source: str) -> DataFrame:
     )
 
 
-def _held(rows: DataFrame, directory: Path) -> DataFrame:
-    return rows.mapInArrow(_hold_in(str(directory)), rows.schema)
-
-
-def _hold_in(directory: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _hold_in(directory: str) -> Passing:
     def hold(batches: Iterator[Any]) -> Iterator[Any]:
         place, passed = Path(directory), 0
         for batch in batches:
@@ -86,12 +101,16 @@ def _hold_in(directory: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
             passed += batch.num_rows
             if passed >= HOLD_AFTER and not (place / "go").exists():
                 (place / f"held-{os.getpid()}").touch()
-                ends_at_s = time.monotonic() + _PATIENCE_S
-                while not (place / "go").exists():
-                    assert time.monotonic() < ends_at_s, f"no {place / 'go'}"
-                    time.sleep(0.05)
+                wait_for(place / "go")
 
     return hold
+
+
+def wait_for(file: Path) -> None:
+    ends_at_s = time.monotonic() + _PATIENCE_S
+    while not file.exists():
+        assert time.monotonic() < ends_at_s, f"no {file}"
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""A standalone Spark cluster on the loopback: a master and workers, each a process of its own."""
+"""A standalone Spark cluster on the loopback: a master and workers, each a process of its own.
+
+The workers have different addresses, which to Spark are machines: it runs a slow task a second
+time on another machine only.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +32,9 @@ class SparkCluster:
 
     def start(self, workers: int) -> None:
         port = self.master.rpartition(":")[2]
-        self._run("master", "master.Master", "--port", port)
+        self._run("master", "master.Master", "--host", "127.0.0.1", "--port", port)
         for number in range(workers):
-            options = ["--cores", "1", "--memory", "1g"]
+            options = ["--host", f"127.0.0.{1 + number}", "--cores", "1", "--memory", "1g"]
             options += ["--work-dir", str(self._directory / f"work-{number}")]
             self._run(f"worker-{number}", "worker.Worker", *options, self.master)
         log = self._directory / "master.log"
@@ -62,8 +66,7 @@ class SparkCluster:
     def _run(self, name: str, daemon: str, *options: str) -> None:
         provide_java(os.environ)
         command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
-        command += [f"org.apache.spark.deploy.{daemon}", "--host", "127.0.0.1"]
-        command += ["--webui-port", "0", *options]
+        command += [f"org.apache.spark.deploy.{daemon}", "--webui-port", "0", *options]
         environment = {
             **os.environ,
             "SPARK_LOCAL_IP": "127.0.0.1",

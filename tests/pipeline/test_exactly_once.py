@@ -22,10 +22,9 @@ from pyspark_barnabas.rows import Columns
 from pyspark_barnabas.stager import stage
 from pyspark_barnabas.staging import StagingLost, staging_topic
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.conformance.kafka_process import KafkaCluster
+from tests.conformance.kafka_process import kafka_broker
 from tests.integration.answer_proxy import Fate, behind_a_proxy
 from tests.integration.cluster_load import committed_values
-from tests.integration.cluster_process import ClusterProcess
 from tests.pipeline.micro_batches import end, options_of, query_of, task
 from tests.pipeline.topics import numbered
 from tests.raw_client import NO_TIDYING
@@ -44,15 +43,8 @@ def servers(
         with barnabas.Broker(config=NO_TIDYING) as broker:
             yield broker.bootstrap_servers
         return
-    cluster = ClusterProcess(tmp_path_factory.mktemp("kafka"), 1)
-    kafka = KafkaCluster(cluster)
-    try:
-        cluster.zookeeper.start()
-        kafka.start()
-        yield cluster.bootstrap_servers
-    finally:
-        kafka.kill_all()
-        cluster.kill_all()
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as servers:
+        yield servers
 
 
 def create(servers: str, topic: str, partitions: int = 1) -> None:

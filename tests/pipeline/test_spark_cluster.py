@@ -16,11 +16,13 @@ import pytest
 from barnabas.broker.embedded import Broker
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.client.batch import ProducerRecord
+from barnabas.client.offsets import LATEST
 from barnabas.client.sync import SyncProducer
 from barnabas.collector.registry import Registry
 from barnabas.pipeline.behaviour.figures import read_figures
 from barnabas.pipeline.behaviour.generator import write_log
 from barnabas.pipeline.collector import Collector
+from barnabas.types import TopicPartition
 from tests import foreign
 from tests.integration.cluster_load import committed_values
 from tests.pipeline.cluster_job import HOLD_AFTER
@@ -70,10 +72,12 @@ def job(module: str, directory: Path, *arguments: str) -> Iterator[subprocess.Po
 
 
 @contextlib.contextmanager
-def copies(master: str, servers: str, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+def copies(
+    master: str, servers: str, directory: Path, module: str = "cluster_job"
+) -> Iterator[subprocess.Popen[bytes]]:
     for name in ("topic", "table"):
         (directory / name).mkdir()
-    with job("cluster_job", directory, master, servers, "in", "out") as running:
+    with job(module, directory, master, servers, "in", "out") as running:
         yield running
 
 
@@ -103,6 +107,31 @@ def test_sp_3_executors_of_a_standalone_cluster_are_killed(servers: str, tmp_pat
     assert killed == 2 * PARTITIONS
     check(servers, tmp_path)
     print(f"{ROWS} rows twice, {killed} executors killed")
+
+
+@pytest.mark.timeout(600)
+def test_sp_3_tasks_that_run_twice_at_once(servers: str, tmp_path: Path) -> None:
+    """By Spark's speculation: a task of each query is slow, and both of its attempts write."""
+    with (
+        spark_cluster(tmp_path, workers=PARTITIONS) as cluster,
+        copies(cluster.master, servers, tmp_path, "speculation_job") as running,
+    ):
+        assert running.wait(300) == 0, (tmp_path / "job.log").read_text()[-3000:]
+    for name in ("topic", "table"):
+        assert (tmp_path / name / "both").exists(), f"no task of the {name} ran twice"
+    assert staged(servers) > ROWS
+    check(servers, tmp_path)
+    print(f"{ROWS} rows twice, {staged(servers)} rows staged for the topic")
+
+
+def staged(servers: str) -> int:
+    """How many rows tasks have ever put into the staging topic."""
+    with SyncAdmin(servers) as admin:
+        (topic,) = (name for name in admin.list_topics() if name.endswith("-staging"))
+        (found,) = admin.describe_topics([topic])
+        names = [TopicPartition(topic, number) for number in range(len(found.partitions))]
+        ends = admin.list_offsets(dict.fromkeys(names, LATEST))
+    return sum(each.offset for each in ends.values())
 
 
 @pytest.mark.timeout(600)

@@ -1,0 +1,34 @@
+"""A query from a topic into a Delta table; ends when it has read what there is.
+
+python -m tests.pipeline.delta_stream_job SERVERS SOURCE TABLE CHECKPOINT RECORDS_PER_BATCH
+"""
+
+from __future__ import annotations
+
+import sys
+
+from barnabas.pipeline.session import SHORT_LIVED, start_session
+
+
+def main(servers: str, source: str, table: str, checkpoint: str, per_batch: str) -> None:
+    spark = start_session("delta-stream", master="local[2]", settings=SHORT_LIVED)
+    records = (
+        spark.readStream.format("barnabas")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", per_batch)
+        .load()
+    )
+    query = (
+        records.select("value")
+        .writeStream.format("barnabas.delta")
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start(table)
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

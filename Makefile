@@ -33,7 +33,8 @@ help:
 	@echo 'make run    the demonstration: a broker, a web server'\''s log, Spark, $(OUT)/report.html'
 	@echo '            INPUT=access.log  SERVICE=1  OUT=directory  MASTER=local[4]'
 	@echo '            PIPELINE=logs the logs of systems instead: INPUT=directory  FORMATS=file'
-	@echo '            SERVERS=localhost:9092 into a cluster that runs, instead of a broker of its own'
+	@echo '            SERVERS=localhost:9092 into a cluster that runs, instead of a broker of its own;'
+	@echo '            with INPUT=none for what others send to its topic'
 	@echo 'make test   every test (what is not installed here skips, and says what to install)'
 	@echo 'make check  under a minute: format, lint, types, layers, unit and quick property tests'
 	@echo 'make lint   the first four of these'
@@ -52,7 +53,7 @@ help:
 run: $(VENV)/run.stamp
 	@$(BIN)/python -m barnabas.pipeline run --out '$(OUT)' \
 		--pipeline '$(PIPELINE)' $(if $(FORMATS),--formats '$(FORMATS)') \
-		$(if $(INPUT),--input '$(INPUT)') $(if $(MASTER),--master '$(MASTER)') \
+		$(if $(filter none,$(INPUT)),--no-input,$(if $(INPUT),--input '$(INPUT)')) $(if $(MASTER),--master '$(MASTER)') \
 		$(if $(filter-out 0,$(SERVICE)),--service) \
 		$(if $(SERVERS),--bootstrap-servers '$(SERVERS)')
 

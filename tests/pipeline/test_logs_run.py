@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import barnabas
 from barnabas.cli.main import main
+from barnabas.client import SyncProducer
 from barnabas.pipeline.accounts import Accounts, read_accounts
 from barnabas.pipeline.logs.definition import LOGS
 from barnabas.pipeline.logs.generator import write_logs
@@ -154,11 +156,33 @@ def test_sp_4_a_service_follows_the_files_and_ends_on_sigterm(command: Command) 
     assert errors_of["message"].sort().to_list() == ["failed", "the index is gone"]
 
 
+def test_sp_2_what_others_collect_on_many_machines(command: Command, tmp_path: Path) -> None:
+    """SP-2: files on one, syslog from another; nothing is collected where the job runs."""
+    (tmp_path / "app.log").write_text("2026-03-12 10:00:00,000 ERROR [main] a.B: one\n\tat a.B\n")
+    with barnabas.Broker() as broker:
+        servers = broker.bootstrap_servers
+        where = ["--bootstrap-server", servers, "--topic", "system-logs"]
+        rule = ["--record-start", "indented"]
+        assert main(["collect", str(tmp_path / "app.log"), "--once", *rule, *where]) == 0
+        with SyncProducer(servers) as producer:
+            headers = [("host", b"relay"), ("syslog.from", b"192.0.2.7")]
+            message = b"<11>1 2026-03-12T10:00:01Z app-7 app 7 - - two"
+            producer.send("system-logs", message, headers=headers).result()
+        output = ended(command, "--no-input", "--bootstrap-servers", servers)
+    assert "read 2 = valid 2" in output
+    entries = Snapshot(command.out / "tables", LOGS).frame("entries").sort("message")
+    assert entries.select("host", "level", "message", "more").rows() == [
+        (socket.gethostname(), "ERROR", "one", "\tat a.B"),
+        ("app-7", "ERROR", "two", None),
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         (["--formats", "missing.toml"], "missing.toml: No such file"),
         (["--input", "missing"], "missing: there is no such file or directory"),
+        (["--no-input"], "--no-input is for --bootstrap-servers"),
     ],
 )
 def test_ux_4_what_cannot_be_is_said_at_once(

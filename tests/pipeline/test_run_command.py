@@ -34,7 +34,9 @@ class Command:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self, *options: str) -> subprocess.Popen[str]:
-        given = ["--out", str(self.out), "--input", str(self.log), "--master", "local[2]"]
+        given = ["--out", str(self.out), "--master", "local[2]"]
+        if "--no-input" not in options:
+            given += ["--input", str(self.log)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "barnabas.pipeline", "run", *given, *options],
             stdout=subprocess.PIPE,

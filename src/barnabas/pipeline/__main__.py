@@ -95,6 +95,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="an access log; a log file or a directory of them (default: generated)",
     )
+    run.add_argument(
+        "--no-input",
+        action="store_true",
+        help="collect nothing here: work on what others send to the topic of the cluster that"
+        " --bootstrap-servers names",
+    )
     run.add_argument("--lines", type=_positive, default=100_000, help="of the generated input")
     run.add_argument("--seed", type=int, default=1926, help="of the generated input")
     run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
@@ -131,7 +137,10 @@ def _run(given: argparse.Namespace, stop: Stop) -> int:
         max_records_per_batch=given.batch,
         bootstrap_servers=given.bootstrap_servers,
         show_addresses=given.show_addresses,
+        is_fed_by_others=given.no_input,
     )
+    if given.no_input and (given.input or not given.bootstrap_servers):
+        raise ConfigError("--no-input is for --bootstrap-servers, and leaves --input out")
     application = _application(given)
     stop.listen()
     with Workspace(given.out) as workspace:

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -55,6 +55,7 @@ class Options(NamedTuple):
     max_records_per_batch: int
     bootstrap_servers: str | None = None  # None: a broker of the run's own
     show_addresses: bool = False  # on the page
+    is_fed_by_others: bool = False  # nothing is collected here: the topic has what others send
 
 
 class Run:
@@ -75,19 +76,25 @@ class Run:
         Raises `ConfigError` and other `BarnabasError`s, `OSError`, and Spark's exceptions.
         """
         provide_java(os.environ)  # else it would be missed only after all the rest
-        path = self._input()
+        path = None if self._options.is_fed_by_others else self._input()
         before, _ = self._accounts()
         with self._brokers() as servers:
             self._create_topics(servers)
-            is_own = self._options.bootstrap_servers is None
-            patience_s = _PATIENCE_S if is_own else _CLUSTER_PATIENCE_S
-            source = Source(servers, self._application.topic, path, self._workspace, patience_s)
-            with self._application.collecting(source) as collecting:
-                with self._steps.timed("collected") as told:
-                    told.append(collecting.collect())
+            with self._collecting(servers, path) as collecting:
+                if path is not None:
+                    with self._steps.timed("collected") as told:
+                        told.append(collecting.collect())
                 self._process(servers, collecting, path)
                 sent_lines = collecting.sent_lines()
         return self._conclude(before, sent_lines)
+
+    def _collecting(self, servers: str, path: Path | None) -> AbstractContextManager[Collecting]:
+        if path is None:
+            return nullcontext(_Others())
+        is_own = self._options.bootstrap_servers is None
+        patience_s = _PATIENCE_S if is_own else _CLUSTER_PATIENCE_S
+        source = Source(servers, self._application.topic, path, self._workspace, patience_s)
+        return self._application.collecting(source)
 
     @contextmanager
     def _brokers(self) -> Iterator[str]:
@@ -126,7 +133,7 @@ class Run:
             told.append(f"{path}, generated: {lines:,} lines, seed {seed}")
         return path
 
-    def _process(self, servers: str, collecting: Collecting, path: Path) -> None:
+    def _process(self, servers: str, collecting: Collecting, path: Path | None) -> None:
         with self._stop.patiently(), self._steps.timed("spark") as told:
             spark = self._session()
             told.append(f"{spark.version} on {spark.sparkContext.master}")
@@ -148,7 +155,7 @@ class Run:
         return spark
 
     def _run_job(
-        self, spark: SparkSession, servers: str, collecting: Collecting, path: Path
+        self, spark: SparkSession, servers: str, collecting: Collecting, path: Path | None
     ) -> None:
         if self._options.bootstrap_servers is None:
             servers = f"{_reachable_host(spark)}:{servers.rpartition(':')[2]}"
@@ -175,8 +182,9 @@ class Run:
         batches = len([progress for progress in query.recentProgress if progress["numInputRows"]])
         return f"{batches} {'batch' if batches == 1 else 'batches'}"
 
-    def _serve(self, query: StreamingQuery, collecting: Collecting, path: Path) -> None:
-        self._steps.tell("service", f"follows {path}; Ctrl-C ends it")
+    def _serve(self, query: StreamingQuery, collecting: Collecting, path: Path | None) -> None:
+        what = path or f"what is sent to {self._application.topic}"
+        self._steps.tell("service", f"follows {what}; Ctrl-C ends it")
         report_at_s = 0.0
         reported = Accounts()
         while not self._stop.wait(_POLL_S):
@@ -231,6 +239,19 @@ class Run:
                     admin.create_topics([topic])
                 except TopicAlreadyExists:
                     continue  # by an earlier run in this workspace
+
+
+class _Others:
+    """Implements `Collecting`: somebody else does it."""
+
+    def collect(self) -> str:
+        return ""
+
+    def poll(self) -> None:
+        return
+
+    def sent_lines(self) -> None:
+        return
 
 
 def _end(query: StreamingQuery) -> None:

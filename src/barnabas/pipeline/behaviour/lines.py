@@ -15,6 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from barnabas.pipeline.behaviour.access_lines import parse_lines
 from barnabas.pipeline.behaviour.robots import is_robot
 from barnabas.pipeline.behaviour.schemas import EVENTS
+from barnabas.pipeline.distinct import of_each
 from barnabas.pipeline.places import Positions, located, marked
 
 # Java's `$`, by which this was settled, is also before a last line terminator.
@@ -37,8 +38,9 @@ def classified(records: pa.Table, seen: Positions) -> pl.DataFrame:
         & (pl.col("status").is_between(200, 299) | (pl.col("status") == 304))
         & ~pl.col("path").str.contains(_ASSET)
     )
+    robots = of_each(fields["agent"], is_robot, pl.Boolean)
     return pl.concat([lines, fields], how="horizontal").with_columns(
-        page_view.fill_null(False).alias("page_view"), _robots(fields["agent"])
+        page_view.fill_null(False).alias("page_view"), robots.alias("robot")
     )
 
 
@@ -46,17 +48,3 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     """The valid lines of `classified`, each once, with `time_us` for `time`."""
     valid = lines.filter(~pl.col("twice") & pl.col("reason").is_null())
     return valid.select("time_us", *EVENTS.names[1:])
-
-
-def _robots(agents: pl.Series) -> pl.Series:
-    """Looked up once for each agent."""
-    distinct = agents.unique()
-    marks = pl.Series([is_robot(agent) for agent in distinct], dtype=pl.Boolean)
-    frame = agents.to_frame("agent").join(
-        pl.DataFrame({"agent": distinct, "robot": marks}),
-        on="agent",
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
-    return frame["robot"]

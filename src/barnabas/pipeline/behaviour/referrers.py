@@ -7,6 +7,8 @@ from typing import Final
 
 import polars as pl
 
+from barnabas.pipeline.distinct import of_each
+
 _HOST: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(\[[^\]/?#]+\]|[^/?#:]+)")
 
 
@@ -19,13 +21,4 @@ def host_of(url: str | None) -> str | None:
 
 def hosts_of(urls: pl.Series) -> pl.Series:
     """The same for many, each looked at once."""
-    distinct = urls.unique()
-    hosts = pl.Series([host_of(url) for url in distinct], dtype=pl.String)
-    frame = urls.to_frame("url").join(
-        pl.DataFrame({"url": distinct, "host": hosts}),
-        on="url",
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
-    return frame["host"]
+    return of_each(urls, host_of, pl.String)

@@ -123,7 +123,7 @@ bench-spark: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.spark_beside_connector
 
 clean:
-	rm -rf out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf out out-logs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp is newer than pyproject.toml once what that file asks for is installed. Running needs

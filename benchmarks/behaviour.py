@@ -11,27 +11,26 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import polars as pl
-import psutil
 
 import barnabas
-from barnabas.client import NewTopic, SyncAdmin
 from barnabas.collector.registry import Registry
-from barnabas.pipeline.behaviour.definition import BEHAVIOUR, Behaviour
+from barnabas.pipeline.behaviour.definition import Behaviour
 from barnabas.pipeline.behaviour.generator import write_log
 from barnabas.pipeline.collector import Collector
-from barnabas.pipeline.job import Job
-from barnabas.pipeline.session import SHORT_LIVED, start_session
-from barnabas.pipeline.snapshot import Snapshot
+from benchmarks.pipeline_jobs import (
+    LARGE,
+    SMALL,
+    SMALL_LINES,
+    create_topics,
+    report,
+    seconds_of,
+    time_jobs,
+)
 
-_PARTITIONS = 3
-_SMALL = 3_000
-_SMALL_BATCHES = 10
 _LINE = (
     r'^(\S+) \S+ \S+ \[(\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "(\S+) (\S+) ?([^"]*)"'
     r' (\d{3}) (\d+|-)(?: "([^"]*)" "([^"]*)")?$'
@@ -49,8 +48,8 @@ def main() -> None:
         log = directory / "access.log"
         write_log(log, lines, seed=1)
         for program, run in (("DuckDB", _duckdb), ("Polars", _polars)):
-            _report(
-                f"{program}, the file alone", lines, _seconds(lambda run=run: run(log, directory))
+            report(
+                f"{program}, the file alone", lines, seconds_of(lambda run=run: run(log, directory))
             )  # type: ignore[misc]
         with barnabas.Broker(directory / "broker") as broker:
             _run_jobs(broker.bootstrap_servers, directory, log, lines)
@@ -58,64 +57,14 @@ def main() -> None:
 
 def _run_jobs(servers: str, directory: Path, log: Path, lines: int) -> None:
     small = directory / "small.log"
-    write_log(small, _SMALL * _SMALL_BATCHES, seed=2)
-    with SyncAdmin(servers) as admin:
-        admin.create_topics([NewTopic(each, _PARTITIONS) for each in ("large", "small", "dead")])
-    for topic, path in (("large", log), ("small", small)):
+    write_log(small, SMALL_LINES, seed=2)
+    create_topics(servers)
+    for topic, path in ((LARGE, log), (SMALL, small)):
         with Collector(servers, topic, Registry(directory / f"{topic}.json")) as collector:
             collector.collect(path)
-    begin_s = time.monotonic()
-    spark = start_session(
-        "benchmark", master="local[2]", settings=SHORT_LIVED, log=directory / "spark.log"
-    )
-    print(f"{'a Spark session':<44} {time.monotonic() - begin_s:6.1f} s")
-
-    def run(topic: str, name: str, batch: int) -> list[float]:
-        places = directory / name, directory / f"{name}-checkpoint"
-        job = Job(Behaviour(), servers, topic, "dead", *places, batch)
-        query = job.start(spark)
-        query.awaitTermination()
-        return [
-            each["durationMs"]["triggerExecution"] / 1_000
-            for each in query.recentProgress
-            if each["numInputRows"]
-        ]
-
-    first = run("small", "first", _SMALL * _SMALL_BATCHES)
-    print(f"{'its first batch, of 30,000 lines':<44} {first[0]:6.1f} s")
-    each_s = sorted(run("small", "batches", _SMALL)[1:])
-    print(f"{'a batch of 3,000 lines, median':<44} {each_s[len(each_s) // 2]:6.2f} s")
-    seconds = _seconds(lambda: run("large", "whole", 250_000))
-    _report("Barnabas, from topic to committed tables", lines, seconds)
-    accounts = (
-        Snapshot(directory / "whole", BEHAVIOUR)
-        .frame("files")
-        .select("valid", "dead_letters")
-        .sum()
-    )
+    tables = time_jobs(Behaviour(), servers, directory, lines)
+    accounts = tables.frame("files").select("valid", "dead_letters").sum()
     assert sum(accounts.row(0)) == lines
-    _report_memory()
-    spark.stop()
-
-
-def _report_memory() -> None:
-    """At the end of the largest job, with Spark's JVM, which is a child of the driver's Python."""
-    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    sizes = [(each.name(), each.memory_info().rss) for each in processes]
-    for what, name in (("the largest Python process", "python"), ("Spark's JVM", "java")):
-        largest = max(size_bytes for found, size_bytes in sizes if name in found)
-        print(f"{what:<44} {largest / 1e6:6.0f} MB")
-    print(f"{'all processes of the job':<44} {sum(size for _, size in sizes) / 1e6:6.0f} MB")
-
-
-def _seconds(action: Callable[[], object]) -> float:
-    begin_s = time.monotonic()
-    action()
-    return time.monotonic() - begin_s
-
-
-def _report(what: str, lines: int, seconds: float) -> None:
-    print(f"{what:<44} {seconds:6.1f} s  {lines / seconds:9,.0f} lines/s")
 
 
 def _duckdb(log: Path, directory: Path) -> None:

@@ -18,10 +18,11 @@ from typing import Final, NamedTuple
 
 from drain3.drain import Drain, LogCluster  # type: ignore[import-untyped]
 
+from barnabas.pipeline.logs.token_tree import WILDCARD, TokenTree
+
 _log = logging.getLogger(__name__)
 
-WILDCARD: Final = "<*>"
-MOST: Final = 10_000
+MOST: Final = 5_000
 """Templates of a format; lines that would need another one have none."""
 # Chosen on the labelled samples of four systems; see docs/system-logs.md.
 _DEPTH: Final = 5
@@ -44,54 +45,77 @@ class Templates:
     """Those that are known; travels pickled to the tasks."""
 
     def __init__(self, known: Iterable[Template] = ()) -> None:
-        self._drains: dict[str, Drain] = {}
-        self._by_cluster: dict[tuple[str, int], Template] = {}
+        self._of_format: dict[str, _OfFormat] = {}
         self._next_number = 0
         for template in sorted(known, key=lambda each: each.number):
-            drain = self._drain(template.format)
-            drain.clusters_counter += 1
-            cluster = LogCluster(template.began.split(), drain.clusters_counter)
-            drain.id_to_cluster[cluster.cluster_id] = cluster
-            drain.add_seq_to_prefix_tree(drain.root_node, cluster)
-            cluster.log_template_tokens = tuple(template.text.split())
-            self._by_cluster[template.format, cluster.cluster_id] = template
+            self._format(template.format).restore(template)
             self._next_number = template.number + 1
 
     def find(self, format_name: str, masked: str) -> str | None:
         """The id of the known template that a masked message fits; None if there is none."""
-        drain = self._drains.get(format_name)
-        cluster = None if drain is None else drain.match(masked)
-        return None if cluster is None else self._by_cluster[format_name, cluster.cluster_id].id
+        known = self._of_format.get(format_name)
+        found = None if known is None else known.find(masked)
+        return None if found is None else found.id
 
     def learn(self, format_name: str, masked: str) -> Template | None:
         """The template of a masked message, made new or more general where it has to be.
 
         None where there are `MOST` of its format and none fits.
         """
-        drain = self._drain(format_name)
-        cluster = drain.match(masked)
-        if cluster is None:
-            if drain.clusters_counter >= MOST:
-                return None
-            cluster, _ = drain.add_log_message(masked)
-        place = (format_name, cluster.cluster_id)
+        known = self._format(format_name)
+        found = known.find(masked)
+        if found is None and len(known) < MOST:
+            found = known.learn(masked, self._next_number)
+            self._next_number = max(self._next_number, found.number + 1)
+            if len(known) == MOST:
+                _log.warning("%s has %d templates: no more are learnt", format_name, MOST)
+        return found
+
+    def _format(self, name: str) -> _OfFormat:
+        return self._of_format.setdefault(name, _OfFormat(name))
+
+
+class _OfFormat:
+    """Drain's tree learns, and the tree of words finds."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._drain = Drain(depth=_DEPTH, sim_th=_SIMILARITY, param_str=WILDCARD)
+        self._words = TokenTree()
+        self._templates: dict[int, Template] = {}  # by the number of Drain's cluster
+
+    def __len__(self) -> int:
+        return len(self._templates)
+
+    def restore(self, template: Template) -> None:
+        """One that was learnt after those that are here."""
+        self._drain.clusters_counter += 1
+        cluster = LogCluster(template.began.split(), self._drain.clusters_counter)
+        self._drain.id_to_cluster[cluster.cluster_id] = cluster
+        self._drain.add_seq_to_prefix_tree(self._drain.root_node, cluster)
+        cluster.log_template_tokens = tuple(template.text.split())
+        self._keep(cluster.cluster_id, template)
+
+    def find(self, masked: str) -> Template | None:
+        found = self._words.find(masked.split())
+        return None if found is None else self._templates[found]
+
+    def learn(self, masked: str, number: int) -> Template:
+        """Of a message that fits none. `number`: of the template, if it is a new one."""
+        cluster, _ = self._drain.add_log_message(masked)
         text = cluster.get_template()
-        known = self._by_cluster.get(place)
+        known = self._templates.get(cluster.cluster_id)
         if known is None:
             began = " ".join(masked.split())
-            known = Template(_id(format_name, began), self._next_number, format_name, began, text)
-            self._next_number += 1
-            if drain.clusters_counter == MOST:
-                _log.warning("%s has %d templates: no more are learnt", format_name, MOST)
-        self._by_cluster[place] = known._replace(text=text)
-        return self._by_cluster[place]
+            known = Template(_id(self._name, began), number, self._name, began, text)
+        else:
+            self._words.remove(known.text.split(), cluster.cluster_id)
+        return self._keep(cluster.cluster_id, known._replace(text=text))
 
-    def _drain(self, format_name: str) -> Drain:
-        found = self._drains.get(format_name)
-        if found is None:
-            found = Drain(depth=_DEPTH, sim_th=_SIMILARITY, param_str=WILDCARD)
-            self._drains[format_name] = found
-        return found
+    def _keep(self, cluster_id: int, template: Template) -> Template:
+        self._templates[cluster_id] = template
+        self._words.add(template.text.split(), cluster_id)
+        return template
 
 
 def _id(format_name: str, began: str) -> str:

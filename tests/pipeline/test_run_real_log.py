@@ -15,6 +15,7 @@ from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
 from barnabas.collector.registry import Registry
 from barnabas.pipeline.behaviour.definition import Behaviour
 from barnabas.pipeline.behaviour.figures import read_figures
+from barnabas.pipeline.behaviour.sessions import described as with_derived
 from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.job import Job
 from barnabas.pipeline.snapshot import Snapshot
@@ -89,7 +90,8 @@ def test_all_lines_are_accounted_for_and_the_numbers_agree_sp_2(
     site.run(spark)
     snapshot = snapshot_of(site.job.tables)
     assert snapshot.control is not None and snapshot.control.batch >= 1
-    sessions = snapshot.frame("sessions")
+    assert snapshot.control.newest_s is not None
+    sessions = with_derived(snapshot.frame("sessions"), snapshot.control.newest_s)
     assert sessions.height == len(found.sessions)
     assert sessions.n_unique(["client", "agent"]) == found.visitors
     assert sessions["bounce"].sum() == found.bounces

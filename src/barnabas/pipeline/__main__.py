@@ -89,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
             help="print network addresses whole on the page (default: only the network that they"
             " are of, as pages get shared)",
         )
+    _add_to_run(run)
+    return parser
+
+
+def _add_to_run(run: argparse.ArgumentParser) -> None:
+    """What `report` has no use for."""
     run.add_argument(
         "--input",
         type=Path,
@@ -117,7 +123,6 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--batch", type=_positive, default=250_000, help="records a micro-batch has at most"
     )
-    return parser
 
 
 def _run(given: argparse.Namespace, stop: Stop) -> int:

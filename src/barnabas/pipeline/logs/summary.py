@@ -30,6 +30,7 @@ def summary(figures: Figures) -> list[tuple[str, str]]:
         failures = sum(each.failures for each in figures.intruders)
         what = f"{failures:,} failed logins by {len(figures.intruders):,} addresses"
         lines.append(("ssh", f"{what}; {inside or 'none'} got in"))
-    for letters in figures.dead_letters:
-        lines.append(("bad lines", f"{letters.lines:,}: {letters.reason}"))
+    if figures.dead_letters:
+        reasons = ", ".join(f"{each.lines:,} {each.reason}" for each in figures.dead_letters)
+        lines.append(("rejected", reasons))
     return lines

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from barnabas.pipeline.accounts import Accounts
 from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.step import Definition
 from barnabas.pipeline.workspace import Workspace
@@ -38,6 +39,14 @@ class Source(NamedTuple):
     patience_s: float  # without an acknowledgement
 
 
+class Report(NamedTuple):
+    """What a run says of the page that it has written."""
+
+    accounts: Accounts
+    summary: list[tuple[str, str]]
+    """The figures in a few words: labels and texts."""
+
+
 class Application(NamedTuple):
     """Everything that the pipelines differ in."""
 
@@ -52,10 +61,8 @@ class Application(NamedTuple):
     check_input: Callable[[Path], None]
     """Raises `ConfigError` or `OSError` where it cannot be read."""
     collecting: Callable[[Source], AbstractContextManager[Collecting]]
-    write_report: Callable[[Path, Path, PageOptions], None]
+    write_report: Callable[[Path, Path, PageOptions], Report]
     """From the tables in the one directory to a page at the other path."""
-    summary: Callable[[Path], list[tuple[str, str]]]
-    """The figures of the tables in a few words: labels and texts."""
 
     @property
     def dead_letter_topic(self) -> str:

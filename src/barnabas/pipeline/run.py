@@ -24,7 +24,7 @@ from barnabas.client.admin import NewTopic
 from barnabas.client.sync import SyncAdmin
 from barnabas.errors import TopicAlreadyExists
 from barnabas.pipeline.accounts import Accounts, read_accounts
-from barnabas.pipeline.application import Application, Collecting, Source
+from barnabas.pipeline.application import Application, Collecting, Report, Source
 from barnabas.pipeline.java import provide_java
 from barnabas.pipeline.job import Job
 from barnabas.pipeline.page.page import PageOptions
@@ -77,7 +77,7 @@ class Run:
         """
         provide_java(os.environ)  # else it would be missed only after all the rest
         path = None if self._options.is_fed_by_others else self._input()
-        before, _ = self._accounts()
+        before = self._accounts()
         with self._brokers() as servers:
             self._create_topics(servers)
             with self._collecting(servers, path) as collecting:
@@ -192,7 +192,7 @@ class Run:
             if not query.isActive:
                 query.awaitTermination()  # raises what it died of
                 return
-            accounts, _ = self._accounts()
+            accounts = self._accounts()
             if accounts != reported and time.monotonic() >= report_at_s:
                 began_s = time.monotonic()
                 self._report(refresh_s=_REPORT_EVERY_S)
@@ -203,28 +203,29 @@ class Run:
                 self._steps.tell("report", f"{account(accounts)}  ({took_s:.1f} s)")
         _end(query)
 
-    def _accounts(self) -> tuple[Accounts, list[tuple[str, Accounts]]]:
-        return read_accounts(Snapshot(self._workspace.tables, self._application.definition.layout))
+    def _accounts(self) -> Accounts:
+        snapshot = Snapshot(self._workspace.tables, self._application.definition.layout)
+        return read_accounts(snapshot)[0]
 
-    def _report(self, refresh_s: int | None = None) -> None:
+    def _report(self, refresh_s: int | None = None) -> Report:
         now = datetime.now().astimezone()
         options = PageOptions(now, refresh_s, self._options.show_addresses)
-        self._application.write_report(self._workspace.tables, self._workspace.report, options)
+        workspace = self._workspace
+        return self._application.write_report(workspace.tables, workspace.report, options)
 
     def _conclude(self, before: Accounts, sent_lines: int | None) -> bool:
-        self._report()
-        total, files = self._accounts()
+        total, summary = self._report()
         self._steps.tell("", "")
         if before.read:
             self._steps.tell("this run", account(total.minus(before)))
         self._steps.tell("in all" if before.read else "lines", account(total))
-        for label, text in self._application.summary(self._workspace.tables):
+        for label, text in summary:
             self._steps.tell(label, text)
         self._steps.tell("tables", str(self._workspace.tables))
         self._steps.tell("report", str(self._workspace.report))
         if self._options.is_service or sent_lines is None:
             return total.balance
-        counted = sum(of.valid + of.dead_letters for _, of in files)
+        counted = total.valid + total.dead_letters
         if sent_lines > counted:
             self._steps.tell(
                 "missing", f"{sent_lines - counted:,} lines were sent and are not here"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from barnabas.collector.log_file import open_log
 from barnabas.collector.registry import Registry
-from barnabas.pipeline.application import Application, Source
+from barnabas.pipeline.application import Application, Report, Source
 from barnabas.pipeline.behaviour.definition import Behaviour
 from barnabas.pipeline.behaviour.figures import read_figures
 from barnabas.pipeline.behaviour.generator import write_log
@@ -30,13 +30,13 @@ def user_behaviour() -> Application:
         check_input=_check,
         collecting=_collecting,
         write_report=_write_report,
-        summary=lambda tables: summary(read_figures(tables)),
     )
 
 
-def _write_report(tables: Path, page: Path, options: PageOptions) -> None:
+def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
     figures = read_figures(tables, show_addresses=options.show_addresses)
     write_report(page, figures, options)
+    return Report(figures.accounts, summary(figures))
 
 
 class _Lines:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.pipeline.behaviour import pictures
@@ -17,25 +18,28 @@ from barnabas.pipeline.page import page, words
 from barnabas.pipeline.page import sheets as page_sheets
 from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.page.pictures import heat_map, histogram
+from barnabas.pipeline.page.sheets import Sheet
 
 _PACKAGE = "barnabas.pipeline.behaviour"
 
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
     """Write the files beside the page, then the page: each whole or not at all."""
-    page_sheets.write(path, sheets(figures), options)
-    page.write(path, render(figures, options, page_sheets.folder_of(path).name))
+    made = sheets(figures)
+    page_sheets.write(path, made, options)
+    page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))
 
 
-def render(figures: Figures, options: PageOptions, data: str) -> str:
-    """The page as HTML. `data`: the folder of its files, as the page's links name it."""
+def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
+    """The page as HTML. `made`: the sheets of its files, which are in the folder `data` of the
+    page's links."""
     timeline = figures.timeline
     values: dict[str, object] = {
         "figures": figures,
         "headlines": headlines(figures),
         "shown": SHOWN,
         "data": data,
-        "sheets": sheets(figures),
+        "sheets": made,
         "period": words.period(timeline.begin, timeline.end),
         "zone": words.zones(timeline.offsets_minutes),
         "traffic": pictures.traffic(timeline),

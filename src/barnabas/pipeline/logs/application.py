@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from barnabas.pipeline.application import Application
+from barnabas.pipeline.application import Application, Report
 from barnabas.pipeline.logs.collecting import check_input, collecting
 from barnabas.pipeline.logs.definition import SystemLogs
 from barnabas.pipeline.logs.figures import read_figures
@@ -12,6 +12,7 @@ from barnabas.pipeline.logs.formats import known_formats, read_formats
 from barnabas.pipeline.logs.generator import write_logs
 from barnabas.pipeline.logs.report import write_report
 from barnabas.pipeline.logs.summary import summary
+from barnabas.pipeline.page.page import PageOptions
 
 
 def system_logs(formats: Path | None = None) -> Application:
@@ -29,8 +30,11 @@ def system_logs(formats: Path | None = None) -> Application:
         generated="logs-{seed}-{lines}",
         check_input=check_input,
         collecting=collecting,
-        write_report=lambda tables, page, options: write_report(
-            page, read_figures(tables), options
-        ),
-        summary=lambda tables: summary(read_figures(tables)),
+        write_report=_write_report,
     )
+
+
+def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
+    figures = read_figures(tables)
+    write_report(page, figures, options)
+    return Report(figures.accounts, summary(figures))

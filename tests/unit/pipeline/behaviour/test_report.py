@@ -41,6 +41,10 @@ def unsaid(page: str, *told: str) -> list[str]:
     return [each for each in told if each not in text]
 
 
+def page_of(figures: Figures, options: PageOptions) -> str:
+    return render(figures, options, sheets(figures), DATA)
+
+
 def figures(intervals: int) -> Figures:
     begin, hour = datetime.fromisoformat("2026-03-02"), timedelta(hours=1)
     moments = [Moment(begin + i * hour, i % 7, i % 3, i % 5, i % 2) for i in range(intervals)]
@@ -102,7 +106,7 @@ def masked(out: Path) -> Figures:
 
 def test_the_page_needs_nothing_else_sp_5() -> None:
     """SP-5: no network and no script; and what it is told is in it."""
-    page = render(figures(100), OPTIONS, DATA)
+    page = page_of(figures(100), OPTIONS)
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert not re.search(r"src\s*=|url\(|@import|<link", page)
     assert "<script" not in page and 'http-equiv="refresh"' not in page
@@ -114,7 +118,7 @@ def test_the_page_needs_nothing_else_sp_5() -> None:
 
 def test_a_page_of_little_and_of_nothing(tmp_path: Path) -> None:
     for intervals in (1, 2):
-        assert "nan" not in render(figures(intervals), OPTIONS, DATA)
+        assert "nan" not in page_of(figures(intervals), OPTIONS)
     nothing = read_figures(tmp_path / "tables")
     assert nothing.accounts == Accounts()
     path = tmp_path / "report.html"
@@ -125,11 +129,11 @@ def test_a_page_of_little_and_of_nothing(tmp_path: Path) -> None:
 
 def test_numbers_that_do_not_add_up_are_shown_as_such() -> None:
     broken = figures(3)._replace(accounts=Accounts(10, 7, 1, 1))
-    assert unsaid(render(broken, OPTIONS, DATA), "do not add up", "does not add up") == []
+    assert unsaid(page_of(broken, OPTIONS), "do not add up", "does not add up") == []
 
 
 def test_no_label_is_too_small_to_read() -> None:
-    page = render(figures(100), OPTIONS, DATA)
+    page = page_of(figures(100), OPTIONS)
     sizes = re.findall(r"font(?:-size)?:[^;{}]*?(\d+)px", page)
     assert len(sizes) > 10 and min(map(int, sizes)) >= 11
     for stretched in re.findall(r"<svg[^>]*viewBox.*?</svg>", page):
@@ -137,7 +141,7 @@ def test_no_label_is_too_small_to_read() -> None:
 
 
 def test_a_page_of_a_service_reloads_itself() -> None:
-    page = render(figures(3), OPTIONS._replace(refresh_s=10), DATA)
+    page = page_of(figures(3), OPTIONS._replace(refresh_s=10))
     assert '<meta http-equiv="refresh" content="10">' in page
     assert unsaid(page, "live", "reloads every 10 seconds") == []
 
@@ -158,7 +162,7 @@ def test_neither_page_nor_files_name_a_whole_address_or_a_directory(
 
 def test_who_asks_for_addresses_gets_them_whole(out: Path) -> None:
     figures = read_figures(out / "tables", show_addresses=True)
-    page = render(figures, OPTIONS._replace(show_addresses=True), DATA)
+    page = page_of(figures, OPTIONS._replace(show_addresses=True))
     assert all(address in page for address in ADDRESSES)
     assert "are hidden" not in page
 

@@ -114,9 +114,9 @@ def test_sp_2_what_the_page_shows_of_a_log_with_a_story(tmp_path: Path) -> None:
         for partition, (name, lines) in enumerate(sorted(generate(40_000, seed=11).items()))
     ]
     write(Tables(directory, LOGS), 0, pa.concat_tables(parts), send)
-    figures = read_figures(directory)
+    figures = read_figures(directory, show_addresses=True)
     assert figures.lines == figures.accounts.valid
-    texts = {figures.text_of(burst.template) for each in figures.incidents for burst in each.bursts}
+    texts = {figures.texts[burst.template] for each in figures.incidents for burst in each.bursts}
     assert "Payment of order <num> failed" in texts
     assert [each.component for each in figures.silences] == ["search.indexer"]
     assert "Remounting <path> read-only after I/O errors" in {

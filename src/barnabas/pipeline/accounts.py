@@ -12,8 +12,8 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from barnabas.pipeline.snapshot import Snapshot
 
 _SAMPLES: Final = 3
-_SAMPLE_LENGTH: Final = 180
-_LOOKED_AT_BYTES: Final = 4 * (_SAMPLE_LENGTH + 60)
+_EXCERPT_LENGTH: Final = 180
+_LOOKED_AT: Final = 4 * (_EXCERPT_LENGTH + 60)  # bytes, or characters
 
 
 class Accounts(NamedTuple):
@@ -69,12 +69,20 @@ def read_dead_letters(snapshot: Snapshot, mask: Callable[[str], str] = str) -> l
 
 
 def _sample(row: dict[str, Any], mask: Callable[[str], str]) -> tuple[str, str]:
-    if row["file"]:
-        where = f"{mask(Path(row['file']).name)}, line {row['line']}"
-    else:
-        where = f"{row['topic']}-{row['partition']}, offset {row['offset']}"
+    in_topic = f"{row['topic']}-{row['partition']}, offset {row['offset']}"
     value: bytes = row["value"] or b""
+    text = value[:_LOOKED_AT].decode("utf-8", "backslashreplace")
+    return place_in_file(row, mask) or in_topic, excerpt(text, mask)
+
+
+def place_in_file(row: dict[str, Any], mask: Callable[[str], str]) -> str:
+    """Of a row's `file` and `line`; empty for what comes from no file."""
+    return f"{mask(Path(row['file']).name)}, line {row['line']}" if row["file"] else ""
+
+
+def excerpt(text: str, mask: Callable[[str], str]) -> str:
+    """The beginning of a text as a page shows it."""
     # More than is shown, so that no address which is cut off here stays unknown.
-    text = mask(value[:_LOOKED_AT_BYTES].decode("utf-8", "backslashreplace"))
-    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_SAMPLE_LENGTH])
-    return where, shown + ("…" if len(text) > _SAMPLE_LENGTH else "")
+    text = mask(text[:_LOOKED_AT])
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_EXCERPT_LENGTH])
+    return shown + ("…" if len(text) > _EXCERPT_LENGTH else "")

@@ -61,7 +61,7 @@ def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
     `show_addresses`: whole, wherever they are; else only the networks that they are of.
     """
     snapshot = Snapshot(tables, BEHAVIOUR)
-    mask, mask_all = (_as_it_is, _as_they_are) if show_addresses else (masked, all_masked)
+    mask, mask_all = (str, _as_they_are) if show_addresses else (masked, all_masked)
     accounts, files = read_accounts(snapshot)
     sessions = read_sessions(snapshot)
     humans, robots = sessions.filter(~pl.col("robot")), sessions.filter("robot")
@@ -79,10 +79,6 @@ def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
         statuses=list(statuses.group_by("status").agg(pl.col("hits").sum()).sort("status").rows()),
         dead_letters=read_dead_letters(snapshot, mask),
     )
-
-
-def _as_it_is(text: str) -> str:
-    return text
 
 
 def _as_they_are(texts: pl.Series) -> pl.Series:

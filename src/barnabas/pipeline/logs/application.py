@@ -35,6 +35,6 @@ def system_logs(formats: Path | None = None) -> Application:
 
 
 def _write_report(tables: Path, page: Path, options: PageOptions) -> Report:
-    figures = read_figures(tables)
+    figures = read_figures(tables, show_addresses=options.show_addresses)
     write_report(page, figures, options)
     return Report(figures.accounts, summary(figures))

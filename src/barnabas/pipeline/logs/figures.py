@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -9,7 +10,14 @@ from typing import Final, NamedTuple
 import polars as pl
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from barnabas.pipeline.accounts import Accounts, DeadLetters, read_accounts, read_dead_letters
+from barnabas.pipeline.accounts import (
+    Accounts,
+    DeadLetters,
+    excerpt,
+    place_in_file,
+    read_accounts,
+    read_dead_letters,
+)
 from barnabas.pipeline.logs.bursts import bursts
 from barnabas.pipeline.logs.definition import LOGS
 from barnabas.pipeline.logs.formats import RAW
@@ -18,12 +26,14 @@ from barnabas.pipeline.logs.intrusions import Intruder, intruders
 from barnabas.pipeline.logs.levels import LEVELS
 from barnabas.pipeline.logs.logins import ACCEPTED, FAILED, REFUSED
 from barnabas.pipeline.logs.silences import Silence, silences
+from barnabas.pipeline.page.addresses import masked
 from barnabas.pipeline.snapshot import Snapshot
 
 NO_LEVEL: Final = "no level"
 NEW_SHARE: Final = 0.2
 """A template is new if it came first in this last part of its log's time."""
 _INTERVALS: Final = 120
+_SAMPLES: Final = 5
 _STEPS_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10_080)
 
 
@@ -75,11 +85,12 @@ class Figures(NamedTuple):
     """Everything that the page shows."""
 
     accounts: Accounts
-    files: list[tuple[str, Accounts]]
+    files: list[tuple[str, Accounts]]  # by name, without directories
     systems: list[System]
     hosts: int
     templates: list[TemplateRow]  # of the most lines first
     new_templates: list[TemplateRow]  # the newest first
+    texts: dict[str, str]  # of templates, by their ids
     incidents: list[Incident]
     silences: list[Silence]
     components: list[ComponentRow]
@@ -99,35 +110,38 @@ class Figures(NamedTuple):
             each.by_level.get("ERROR", 0) + each.by_level.get("FATAL", 0) for each in self.systems
         )
 
-    def text_of(self, template: str) -> str:
-        return next((each.text for each in self.templates if each.id == template), template)
 
+def read_figures(tables: Path, *, show_addresses: bool = False) -> Figures:
+    """The figures of the tables as they are now; all zero before the first batch.
 
-def read_figures(tables: Path) -> Figures:
-    """The figures of the tables as they are now; all zero before the first batch."""
+    `show_addresses`: whole, wherever they are; else only the networks that they are of.
+    """
     snapshot = Snapshot(tables, LOGS)
+    mask = str if show_addresses else masked
     accounts, files = read_accounts(snapshot)
     minutes, components = snapshot.frame("minutes"), snapshot.frame("components")
     templates, logins = snapshot.frame("templates"), snapshot.frame("logins")
     rows = _templates(templates)
     formats = {each.id: each.format for each in rows}
+    texts = {each.id: each.text for each in rows}
     systems = _systems(minutes, components, templates)
     found = bursts(snapshot.frame("template_minutes"), templates)
     return Figures(
         accounts=accounts,
-        files=files,
+        files=[(mask(Path(name).name), of_file) for name, of_file in files],
         systems=systems,
         hosts=components["host"].drop_nulls().n_unique(),
         templates=rows,
         new_templates=_new(rows, systems),
+        texts=texts,
         incidents=incidents(found, formats),
         silences=silences(components),
         components=_components(components),
         logins=_logins(logins),
-        intruders=intruders(logins),
+        intruders=[each._replace(address=mask(each.address)) for each in intruders(logins)],
         raw_lines=next((each.lines for each in systems if each.name == RAW), 0),
-        raw_samples=_raw_samples(snapshot),
-        dead_letters=read_dead_letters(snapshot),
+        raw_samples=_raw_samples(snapshot, mask),
+        dead_letters=read_dead_letters(snapshot, mask),
     )
 
 
@@ -215,17 +229,7 @@ def _logins(logins: pl.DataFrame) -> Logins:
     return Logins(by_outcome.get(ACCEPTED, 0), failed, logins["address"].drop_nulls().n_unique())
 
 
-_SAMPLES: Final = 5
-_SAMPLE_CHARACTERS: Final = 180
-
-
-def _raw_samples(snapshot: Snapshot) -> list[tuple[str, str]]:
+def _raw_samples(snapshot: Snapshot, mask: Callable[[str], str]) -> list[tuple[str, str]]:
     is_raw = (pc.field("format") == RAW) & (pc.field("message") != "")
     head = snapshot.some("entries", _SAMPLES, ["file", "line", "message"], is_raw)
-    return [
-        (
-            f"{Path(row['file']).name}, line {row['line']}" if row["file"] else "",
-            row["message"][:_SAMPLE_CHARACTERS],
-        )
-        for row in head
-    ]
+    return [(place_in_file(row, mask), excerpt(row["message"], mask)) for row in head]

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -19,8 +19,8 @@ from barnabas.pipeline.logs.incidents import Incident
 from barnabas.pipeline.logs.sheets import sheets
 from barnabas.pipeline.page import page, words
 from barnabas.pipeline.page import sheets as page_sheets
-from barnabas.pipeline.page.addresses import masked
 from barnabas.pipeline.page.page import PageOptions
+from barnabas.pipeline.page.sheets import Sheet
 
 _PACKAGE: Final = "barnabas.pipeline.logs"
 _INCIDENTS: Final = 12
@@ -31,13 +31,14 @@ _LONGEST: Final = 200  # characters of a template
 
 def write_report(path: Path, figures: Figures, options: PageOptions) -> None:
     """Write the files beside the page, then the page: each whole or not at all."""
-    page_sheets.write(path, sheets(figures, _hide(options)), options)
-    page.write(path, render(figures, options, page_sheets.folder_of(path).name))
+    made = sheets(figures)
+    page_sheets.write(path, made, options)
+    page.write(path, render(figures, options, made, page_sheets.folder_of(path).name))
 
 
-def render(figures: Figures, options: PageOptions, data: str) -> str:
-    """The page as HTML. `data`: the folder of its files, as the page's links name it."""
-    hide = _hide(options)
+def render(figures: Figures, options: PageOptions, made: Sequence[Sheet], data: str) -> str:
+    """The page as HTML. `made`: the sheets of its files, which are in the folder `data` of the
+    page's links."""
     # Raw lines have no times of their own.
     systems = [each for each in figures.systems if each.name != RAW]
     begin = min((each.begin for each in systems), default=None)
@@ -45,7 +46,7 @@ def render(figures: Figures, options: PageOptions, data: str) -> str:
     values: dict[str, object] = {
         "figures": figures,
         "data": data,
-        "sheets": sheets(figures, hide),
+        "sheets": made,
         "period": words.period(begin, end),
         "systems": [(each, pictures.levels(each)) for each in systems],
         "styles": pictures.STYLES,
@@ -59,21 +60,11 @@ def render(figures: Figures, options: PageOptions, data: str) -> str:
         "silences": figures.silences[:_ROWS],
         "components": figures.components[:_ROWS],
         "intruders": figures.intruders[:_ROWS],
-        "shown_letters": [
-            each._replace(samples=[(where, hide(text)) for where, text in each.samples])
-            for each in figures.dead_letters
-        ],
-        "shown_files": [(Path(file).name, of_file) for file, of_file in figures.files],
-        "hide": hide,
         "when": _when,
         "between": _between,
         "ago": _long,
     }
     return page.render(_PACKAGE, "logs.html", options, values)
-
-
-def _hide(options: PageOptions) -> Callable[[str], str]:
-    return str if options.show_addresses else masked
 
 
 def _incident(incident: Incident, figures: Figures) -> dict[str, object]:
@@ -82,7 +73,7 @@ def _incident(incident: Incident, figures: Figures) -> dict[str, object]:
     return {
         "format": incident.format,
         "when": _between(incident.begin, incident.end),
-        "text": _short(figures.text_of(worst.template)),
+        "text": _short(figures.texts[worst.template]),
         "lines": worst.lines,
         "usual": "usually none" if usual < 0.5 else f"usually {usual:,.0f}",
         "others": len(incident.bursts) - 1,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
+from barnabas.pipeline.accounts import Accounts
 from barnabas.pipeline.logs.figures import Figures, TemplateRow
 from barnabas.pipeline.page.sheets import Cell, Sheet
 
@@ -24,13 +24,13 @@ _OF_SILENCE: Final = ("format", "component", "lines", "last", "silent_seconds", 
 _OF_TEMPLATE: Final = ("template", "format", "lines", "first", "last", "text")
 
 
-def sheets(figures: Figures, hide: Callable[[str], str]) -> list[Sheet]:
-    """`hide`: what is done to network addresses in texts."""
+def sheets(figures: Figures) -> list[Sheet]:
+    """All that the page shows, and of some tables more than the page has room for."""
     return [
         Sheet(
             "accounts",
-            ("file", "read", "valid", "dead_letters", "sent_twice"),
-            [(Path(file).name, *accounts) for file, accounts in figures.files],
+            ("file", *Accounts._fields),
+            [(file, *of_file) for file, of_file in figures.files],
         ),
         Sheet(
             "levels",
@@ -51,7 +51,7 @@ def sheets(figures: Figures, hide: Callable[[str], str]) -> list[Sheet]:
             ("format", "component", "lines", "errors", "warnings"),
             [tuple(each) for each in figures.components[:_MOST]],
         ),
-        Sheet("ssh_guessing", _OF_INTRUDER, _intruders(figures, hide)),
+        Sheet("ssh_guessing", _OF_INTRUDER, _intruders(figures)),
         Sheet(
             "dead_letters",
             ("reason", "lines"),
@@ -76,7 +76,7 @@ def _bursts(figures: Figures) -> list[tuple[Cell, ...]]:
             each.lines,
             round(each.usual_a_minute, 3),
             each.template,
-            figures.text_of(each.template),
+            figures.texts[each.template],
         )
         for incident in figures.incidents[:_MOST]
         for each in incident.bursts
@@ -97,10 +97,10 @@ def _silences(figures: Figures) -> list[tuple[Cell, ...]]:
     ]
 
 
-def _intruders(figures: Figures, hide: Callable[[str], str]) -> list[tuple[Cell, ...]]:
+def _intruders(figures: Figures) -> list[tuple[Cell, ...]]:
     return [
         (
-            hide(each.address),
+            each.address,
             each.failures,
             each.users,
             " ".join(each.names),

@@ -18,7 +18,7 @@ def summary(figures: Figures) -> list[tuple[str, str]]:
     ]
     if figures.incidents:
         worst = figures.incidents[0]
-        what = figures.text_of(worst.bursts[0].template)
+        what = figures.texts[worst.bursts[0].template]
         lines.append(
             ("bursts", f"{len(figures.incidents):,}; {worst.begin:%d %b %H:%M} {what[:60]}")
         )

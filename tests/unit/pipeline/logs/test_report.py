@@ -12,9 +12,10 @@ import pytest
 
 from barnabas.pipeline.__main__ import main
 from barnabas.pipeline.logs.definition import LOGS
-from barnabas.pipeline.logs.figures import read_figures
+from barnabas.pipeline.logs.figures import Figures, read_figures
 from barnabas.pipeline.logs.generator import generate
 from barnabas.pipeline.logs.report import render, write_report
+from barnabas.pipeline.logs.sheets import sheets
 from barnabas.pipeline.logs.summary import summary
 from barnabas.pipeline.page.page import PageOptions
 from barnabas.pipeline.tables import Tables
@@ -26,12 +27,17 @@ OPTIONS = PageOptions(datetime.fromisoformat("2026-03-16T12:00:05+00:00"))
 HOSTILE = "<script>alert(1)</script>"
 
 
+def page_of(figures: Figures, options: PageOptions) -> str:
+    return render(figures, options, sheets(figures), "report-data")
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of the generated logs, and of what somebody would like to have in the page."""
     directory = tmp_path_factory.mktemp("of-logs") / "tables"
     files = generate(20_000, seed=11)
     files["notes.txt"][:2] = [HOSTILE.encode(), b"from 198.51.100.23 and 2001:db8:1:2::7"]
+    files["198.51.100.23.log"] = [b"a note", b"no text: \xff"]
     files["storage.log"][:1] = [f"260312 060000 1 INFO {HOSTILE}: {HOSTILE}".encode()]
     files["auth.log"] += [
         f"2026-03-12T17:00:0{n}Z gate sshd[1]: Failed password for {HOSTILE} from 192.0.2.77"
@@ -45,7 +51,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_sp_5_the_page_says_what_is_going_on(tables: Path) -> None:
     """SP-5"""
-    page = Page(render(read_figures(tables), OPTIONS, "report-data"))
+    page = Page(page_of(read_figures(tables), OPTIONS))
     for told in (
         "Thursday, 12 March 2026",
         "Payment of order <num> failed",
@@ -59,12 +65,13 @@ def test_sp_5_the_page_says_what_is_going_on(tables: Path) -> None:
 
 
 def test_nothing_of_a_log_is_code_and_no_address_or_path_is_whole(tables: Path) -> None:
-    text = render(read_figures(tables), OPTIONS, "report-data")
+    text = page_of(read_figures(tables), OPTIONS)
     assert HOSTILE not in text and HOSTILE in Page(text).text
     for secret in ("198.51.100.23", "2001:db8:1:2::7", "192.0.2.77", "203.0.113.18", "/logs/"):
         assert secret not in text, secret
-    shown = render(read_figures(tables), OPTIONS._replace(show_addresses=True), "report-data")
-    assert "192.0.2.77" in shown and "198.51.100.23" in shown
+    figures = read_figures(tables, show_addresses=True)
+    shown = page_of(figures, OPTIONS._replace(show_addresses=True))
+    assert all(each in shown for each in ("192.0.2.77", "198.51.100.23", "198.51.100.23.log"))
 
 
 def test_its_files_have_its_figures_and_every_link_leads_to_one(
@@ -91,7 +98,7 @@ def test_its_files_have_its_figures_and_every_link_leads_to_one(
 
 def test_a_page_of_nothing(tmp_path: Path) -> None:
     figures = read_figures(tmp_path / "tables")
-    assert "nothing yet" in Page(render(figures, OPTIONS, "report-data")).text
+    assert "nothing yet" in Page(page_of(figures, OPTIONS)).text
     assert summary(figures)[0] == ("formats", "none")
 
 

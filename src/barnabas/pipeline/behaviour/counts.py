@@ -22,6 +22,7 @@ from barnabas.pipeline.behaviour.schemas import (
     STATUSES,
     TRAFFIC,
 )
+from barnabas.pipeline.instants import HOUR_US, MINUTE_US, utc_floor
 
 _COUNTS: Final = frozenset(
     (
@@ -37,8 +38,6 @@ _COUNTS: Final = frozenset(
         "bytes",
     )
 )
-_MINUTE_US: Final = 60_000_000
-_HOUR_US: Final = 60 * _MINUTE_US
 _SCHEMAS: Final = {
     "traffic": TRAFFIC,
     "pages": PAGES,
@@ -59,7 +58,7 @@ def summed(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
 def traffic(events: pl.DataFrame) -> pl.DataFrame:
     """Schema `TRAFFIC` of these hits, not added up yet."""
     return events.select(
-        _floor(_MINUTE_US).alias("minute"),
+        utc_floor(pl.col("time_us"), MINUTE_US).alias("minute"),
         "utc_offset_minutes",
         *_hits(),
         _count(pl.col("page_view")).alias("pages"),
@@ -95,7 +94,11 @@ def statuses(events: pl.DataFrame) -> pl.DataFrame:
     """Schema `STATUSES` of these hits, not added up yet."""
     status_class = (pl.col("status") // 100).cast(pl.String) + "xx"
     return events.select(
-        _floor(_HOUR_US).alias("hour"), "status", status_class.alias("class"), *_hits(), "day"
+        utc_floor(pl.col("time_us"), HOUR_US).alias("hour"),
+        "status",
+        status_class.alias("class"),
+        *_hits(),
+        "day",
     )
 
 
@@ -132,11 +135,6 @@ _TABLES: Final[Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]]] = MappingPr
 def counted(events: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """All of these tables, of these hits alone."""
     return {name: summed(table(events), _SCHEMAS[name].names) for name, table in _TABLES.items()}
-
-
-def _floor(step_us: int) -> pl.Expr:
-    whole = pl.col("time_us") // step_us * step_us
-    return pl.from_epoch(whole, time_unit="us").dt.replace_time_zone("UTC")
 
 
 def _hits() -> tuple[pl.Expr, pl.Expr]:

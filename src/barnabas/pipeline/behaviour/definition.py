@@ -13,12 +13,11 @@ from barnabas.pipeline.arrow import to_frame, to_table
 from barnabas.pipeline.behaviour import counts, lines, sessions
 from barnabas.pipeline.behaviour.referrers import hosts_of
 from barnabas.pipeline.behaviour.schemas import EVENTS, GROWING, MERGED
+from barnabas.pipeline.instants import DAY_US, utc
 from barnabas.pipeline.layout import Layout
 from barnabas.pipeline.one_pass import Outcome, Part
 from barnabas.pipeline.places import Positions
 from barnabas.pipeline.tables import Control, Tables
-
-_DAY_US: Final = 86_400_000_000
 
 
 class BehaviourWork(NamedTuple):
@@ -27,9 +26,7 @@ class BehaviourWork(NamedTuple):
     def part(self, records: pa.Table, seen: Positions) -> Part:
         classified = lines.classified(records, seen)
         hits = lines.events(classified)
-        stamped = hits.with_columns(
-            pl.from_epoch("time_us", time_unit="us").dt.replace_time_zone("UTC").alias("time")
-        )
+        stamped = hits.with_columns(utc(pl.col("time_us")).alias("time"))
         letters = places.dead_letters(classified, records)
         parts = {**_parts(hits), "files": places.file_counts(classified)}
         return Part({"events": to_table(stamped, EVENTS), "dead_letters": letters}, parts)
@@ -67,7 +64,7 @@ def _newest_s(parts: Mapping[str, pl.DataFrame]) -> int | None:
 
 
 def _parts(hits: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    day = (pl.col("time_us") // _DAY_US).cast(pl.Int32).cast(pl.Date).alias("day")
+    day = (pl.col("time_us") // DAY_US).cast(pl.Int32).cast(pl.Date).alias("day")
     hits = hits.with_columns(day, hosts_of(hits["referrer"]).alias("host"))
     return {"sessions": sessions.joined(sessions.single_hits(hits)), **counts.counted(hits)}
 

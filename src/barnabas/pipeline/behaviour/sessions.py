@@ -19,21 +19,20 @@ from typing import Final
 import polars as pl
 
 from barnabas.pipeline.behaviour.schemas import SESSIONS
+from barnabas.pipeline.instants import utc
 
 SILENCE_S: Final = 30 * 60
 
 DERIVED: Final = ("length_seconds", "bounce", "open")
 """What `described` adds. `bounce`: one page and no more."""
 
-_SECOND_US: Final = 1_000_000
-_DAY_US: Final = 86_400 * _SECOND_US
 _ORDER: Final = ("time", "partition", "offset")
 
 
 def single_hits(events: pl.DataFrame) -> pl.DataFrame:
     """Each hit as the shortest of sessions; `events` have `time_us`, `host` and `day`."""
     page = pl.col("page_view")
-    time = pl.from_epoch("time_us", time_unit="us").dt.replace_time_zone("UTC")
+    time = utc(pl.col("time_us"))
     order = pl.struct(time.alias("time"), "partition", "offset")
     path = pl.when(page).then(pl.col("path"))
     return events.select(

@@ -11,24 +11,21 @@ from typing import Final
 
 import polars as pl
 
+from barnabas.pipeline.instants import HOUR_US, MINUTE_US, utc, utc_floor
 from barnabas.pipeline.logs import logins
 from barnabas.pipeline.logs.schemas import MERGED
 from barnabas.pipeline.places import merged_files
 
-_MINUTE_US: Final = 60_000_000
-_HOUR_US: Final = 60 * _MINUTE_US
-
 
 def counted(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The parts of all tables but `files` that these entries come to; they have `time_us`."""
-    day = pl.from_epoch(pl.col("time_us"), time_unit="us").dt.date()
-    time = pl.from_epoch("time_us", time_unit="us").dt.replace_time_zone("UTC")
+    time_us = pl.col("time_us")
     rows = entries.with_columns(
-        day.alias("day"),
-        time.alias("first"),
-        time.alias("last"),
-        _floor(_MINUTE_US).alias("minute"),
-        _floor(_HOUR_US).alias("hour"),
+        utc(time_us).dt.date().alias("day"),
+        utc(time_us).alias("first"),
+        utc(time_us).alias("last"),
+        utc_floor(time_us, MINUTE_US).alias("minute"),
+        utc_floor(time_us, HOUR_US).alias("hour"),
         pl.lit(1, pl.Int64).alias("lines"),
     )
     with_template = rows.filter(pl.col("template").is_not_null())
@@ -44,11 +41,6 @@ def counted(entries: pl.DataFrame) -> dict[str, pl.DataFrame]:
 def merged(name: str, parts: pl.DataFrame) -> pl.DataFrame:
     """The rows of a table that its parts come to."""
     return _MERGED[name](parts).select(MERGED[name].names)
-
-
-def _floor(step_us: int) -> pl.Expr:
-    whole = pl.col("time_us") // step_us * step_us
-    return pl.from_epoch(whole, time_unit="us").dt.replace_time_zone("UTC")
 
 
 def _merged_minutes(parts: pl.DataFrame) -> pl.DataFrame:

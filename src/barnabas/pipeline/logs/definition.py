@@ -19,6 +19,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from barnabas.collector.headers import HOST
 from barnabas.pipeline import places
 from barnabas.pipeline.arrow import to_frame, to_table
+from barnabas.pipeline.instants import utc
 from barnabas.pipeline.layout import Layout
 from barnabas.pipeline.logs.counts import counted, merged
 from barnabas.pipeline.logs.formats import Format
@@ -64,9 +65,11 @@ class LogsWork(NamedTuple):
             learnt.select("format", _MASKED, "template"), on=["format", _MASKED], how="left"
         ).with_columns(pl.col("time").dt.epoch("us").alias("time_us"))
         files = write(paths["entries"], to_table(entries, ENTRIES), ENTRIES)
+        counts = counted(entries)
+        counts["templates"] = _with_texts(counts["templates"], learnt)
         parts = {
             name: merged(name, pl.concat([found.parts[name], part.select(MERGED[name].names)]))
-            for name, part in {**counted(entries), "templates": _parts_of(learnt, entries)}.items()
+            for name, part in counts.items()
         }
         return found._replace(
             files={**found.files, "entries": [*found.files["entries"], *files]},
@@ -130,17 +133,14 @@ def classified(records: pa.Table, seen: Positions, formats: tuple[Format, ...]) 
 
 
 def _stamped(entries: pl.DataFrame) -> pl.DataFrame:
-    time = pl.from_epoch("time_us", time_unit="us").dt.replace_time_zone("UTC")
-    return entries.with_columns(time.alias("time"))
+    return entries.with_columns(utc(pl.col("time_us")).alias("time"))
 
 
-def _parts_of(learnt: pl.DataFrame, entries: pl.DataFrame) -> pl.DataFrame:
-    """The part of table `templates` of what was learnt, with the lines that have it."""
-    counts = counted(entries)["templates"].select("template", "lines", "first", "last")
-    rows = (
-        learnt.drop(_MASKED).drop_nulls("template").unique("template").join(counts, on="template")
-    )
-    return rows.select(TEMPLATES.names)
+def _with_texts(counts: pl.DataFrame, learnt: pl.DataFrame) -> pl.DataFrame:
+    """The part of table `templates` of what was learnt, by these counts of its lines."""
+    of_lines = counts.select("template", "lines", "first", "last")
+    rows = learnt.drop(_MASKED).drop_nulls("template").unique("template")
+    return rows.join(of_lines, on="template").select(TEMPLATES.names)
 
 
 def _merged(name: str, parts: pa.Table) -> pl.DataFrame:

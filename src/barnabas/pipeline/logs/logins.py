@@ -25,14 +25,16 @@ _SSHD: Final = (
 _PAM: Final = (
     r"^(?:\S+ )?authentication failure; .*\brhost=(?<address>\S+)(?: +user=(?<user>.*))? *$"
 )
-_HOUR_US: Final = 3_600_000_000
 
 
 def logins(entries: pl.DataFrame) -> pl.DataFrame:
-    """Attempts in these entries, which have `time_us` and `day`: schema `LOGINS`, added up."""
+    """Attempts in these entries, which have `hour`, `first`, `last` and `day`: schema `LOGINS`,
+    added up."""
     ours = entries.filter(pl.col("component").str.starts_with("sshd"))
     found = ours.select(
-        "time_us",
+        "hour",
+        "first",
+        "last",
         "day",
         "host",
         pl.col("message").str.extract_groups(_SSHD).alias("sshd"),
@@ -47,18 +49,16 @@ def logins(entries: pl.DataFrame) -> pl.DataFrame:
         .when(pam.field("address").is_not_null())
         .then(pl.lit(REFUSED))
     )
-    hour = pl.col("time_us") // _HOUR_US * _HOUR_US
-    time = pl.from_epoch("time_us", time_unit="us").dt.replace_time_zone("UTC")
     return added_up(
         found.select(
-            pl.from_epoch(hour, time_unit="us").dt.replace_time_zone("UTC").alias("hour"),
+            "hour",
             "host",
             pl.coalesce(sshd.field("address"), pam.field("address")).alias("address"),
             pl.coalesce(sshd.field("user"), pam.field("user")).str.strip_chars().alias("user"),
             outcome.alias("outcome"),
             sshd.field("times").cast(pl.Int64, strict=False).fill_null(1).alias("attempts"),
-            time.alias("first"),
-            time.alias("last"),
+            "first",
+            "last",
             "day",
         ).filter(pl.col("outcome").is_not_null())
     )

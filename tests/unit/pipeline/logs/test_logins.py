@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 
 from barnabas.pipeline.logs.intrusions import LEAST_FAILURES, intruders
 from barnabas.pipeline.logs.logins import logins
 
-START_US = int(datetime(2026, 3, 12, 9, tzinfo=UTC).timestamp() * 1e6)
+START = datetime(2026, 3, 12, 9, tzinfo=UTC)
 
 
 def table(*messages: str, component: str = "sshd", host: str = "gate") -> pl.DataFrame:
+    times = [START + timedelta(seconds=i) for i in range(len(messages))]
     return logins(
         pl.DataFrame(
-            {
-                "time_us": [START_US + i * 1_000_000 for i in range(len(messages))],
-                "message": messages,
-            },
-            schema={"time_us": pl.Int64, "message": pl.String},
+            {"first": times, "message": messages},
+            schema={"first": pl.Datetime("us", "UTC"), "message": pl.String},
         ).with_columns(
+            pl.col("first").alias("last"),
+            pl.lit(START).alias("hour"),
             pl.lit(date(2026, 3, 12)).alias("day"),
             pl.lit(host).alias("host"),
             pl.lit(component).alias("component"),

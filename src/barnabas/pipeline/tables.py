@@ -35,7 +35,7 @@ from pyspark_barnabas.delta.files import DataFile
 from pyspark_barnabas.delta.log import cut
 from pyspark_barnabas.delta.options import DeltaOptions, delta_options
 from pyspark_barnabas.delta.storage import filesystem
-from pyspark_barnabas.delta.table import Table
+from pyspark_barnabas.delta.table import SAFE_HOURS, Table
 from pyspark_barnabas.token import NotExactlyOnce
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,6 @@ _CONTROL_SCHEMA: Final = pa.schema(
 _COMPACT_EVERY: Final = 32  # batches
 _AT_ONCE: Final = 4  # tables
 _LOG_KEPT_HOURS: Final = 1  # behind the newest checkpoint that is older
-_KEPT_HOURS: Final = 168  # of what a compaction has replaced, for those who still read it
 
 
 class Control(NamedTuple):
@@ -90,7 +89,7 @@ class Tables:
         path = self._path(_CONTROL)
         if not DeltaTable.is_deltatable(path):
             return None
-        row = self._dataset(_CONTROL).to_table().to_pylist()[0]
+        row = self.stored(_CONTROL).to_table().to_pylist()[0]
         ends, versions = json.loads(row.pop("dead_letters_end")), json.loads(row.pop("versions"))
         if versions.keys() != self._all.keys():
             raise ConfigError(
@@ -107,13 +106,12 @@ class Tables:
         """The rows of a table as they are stored: of those that are merged, parts."""
         return self.stored(name, version).to_table().cast(self._all[name])
 
-    def stored(self, name: str, version: int) -> Any:
-        """The same as a dataset that is not read yet."""
-        return self._dataset(name, version)
+    def stored(self, name: str, version: int | None = None) -> Any:
+        """The same as a dataset that is not read yet; None: the newest version.
 
-    def _dataset(self, name: str, version: int | None = None) -> Any:
-        """Read by Arrow's own file system: threads that read through deltalake's may abort a
-        process that ends just then, or keep it from ending (pyarrow 26)."""
+        It is read by Arrow's own file system: threads that read through deltalake's may abort a
+        process that ends just then, or keep it from ending (pyarrow 26).
+        """
         table = DeltaTable(self._path(name), version=version)
         return table.to_pyarrow_dataset(filesystem=filesystem(self._options(name)))
 
@@ -214,7 +212,7 @@ class Tables:
         fails here is left for the next time."""
         for name in (*self._all, _CONTROL):
             try:
-                DeltaTable(self._path(name)).vacuum(_KEPT_HOURS, dry_run=False, full=True)
+                DeltaTable(self._path(name)).vacuum(SAFE_HOURS, dry_run=False, full=True)
                 cut(self._options(name), versions.get(name))
             except (DeltaError, OSError) as error:
                 _log.warning("table %s keeps what is old for now: %s", name, in_one_line(error))

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 20  # of a commit that others come before
-_SAFE_HOURS: Final = 168  # as Delta has it: no reader and no writer takes longer than a week
+SAFE_HOURS: Final = 168
+"""What a vacuum keeps, as Delta has it: no reader and no writer takes longer than a week."""
 _FIRST_LOOK: Final = 10  # commits that are looked at for the last one of ours
 _UUID: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OWN_NAME: Final = re.compile(rf"part-{_UUID}\.parquet|\..*|_delta_log")
@@ -245,7 +246,7 @@ class Table:
             if compacts:
                 compact(self._options)
             if vacuums:
-                table.vacuum(_SAFE_HOURS, dry_run=False, full=True)
+                table.vacuum(SAFE_HOURS, dry_run=False, full=True)
         # A concurrent change: the next time will do.
         except (BarnabasError, DeltaError, OSError, pa.ArrowException) as error:
             _log.warning("%s is not tidied up now: %s", self._options.path, in_one_line(error))

@@ -13,9 +13,8 @@ from barnabas.cli.options import as_json, bootstrap_server, run_client
 from barnabas.client.consumer import Consumer
 from barnabas.collector.dead_letter_headers import REASON
 from barnabas.collector.replay import replay as replayed
-from barnabas.types import TopicPartition
+from barnabas.collector.topic_end import assign_all, records_until
 
-_POLL_MS: Final = 1_000
 _NO_REASON: Final = "(no dead letter: it has no reason)"
 
 
@@ -86,12 +85,10 @@ async def _reasons(servers: str, topic: str) -> Counter[str]:
     async with Consumer(
         servers, isolation_level="read_committed", allow_auto_create_topics=False
     ) as consumer:
-        places = [TopicPartition(topic, each) for each in await consumer.partitions_for(topic)]
-        ends = await consumer.end_offsets(places)
-        consumer.assign(places)
+        ends = await assign_all(consumer, topic)
         await consumer.seek_to_beginning()
-        while any([await consumer.position(place) < ends[place] for place in places]):
-            for record in await consumer.poll(_POLL_MS):
+        async for letters in records_until(consumer, ends):
+            for record in letters:
                 reason = dict(record.headers).get(REASON)
                 found[_NO_REASON if reason is None else reason.decode("utf-8", "replace")] += 1
     return found

@@ -9,9 +9,9 @@ from barnabas.client.admin import Admin
 from barnabas.client.consumer import Consumer
 from barnabas.client.offsets import LATEST
 from barnabas.collector.positions import POSITIONS_TOPIC, Positions
+from barnabas.collector.topic_end import records_until
 from barnabas.types import TopicPartition
 
-_POLL_MS: Final = 1_000
 _POSITIONS: Final = TopicPartition(POSITIONS_TOPIC, 0)
 
 
@@ -38,6 +38,6 @@ class PositionsReader:
         """Up to where the topic ends now: transactions of other collectors, which may be open
         there, are waited for."""
         end = (await self._admin.list_offsets({_POSITIONS: LATEST}))[_POSITIONS].offset
-        while await self._consumer.position(_POSITIONS) < end:
-            for record in await self._consumer.poll(_POLL_MS):
+        async for records in records_until(self._consumer, {_POSITIONS: end}):
+            for record in records:
                 self._positions.load(record.key, record.value)

@@ -23,11 +23,11 @@ from barnabas.collector.dead_letter_headers import (
     SOURCE_PARTITION,
     SOURCE_TOPIC,
 )
+from barnabas.collector.topic_end import assign_all, records_until
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition
 
 _GROUP: Final = "barnabas-replay-"
-_POLL_MS: Final = 1_000
 _OWN: Final = (*OF_DEAD_LETTERS, REPLAYED)
 
 
@@ -58,14 +58,12 @@ async def replay(bootstrap_servers: str, topic: str, *, to: str | None = None) -
         ) as consumer,
     ):
         await producer.init_transactions()  # settles what an earlier replay has left open
-        places = [TopicPartition(topic, each) for each in await consumer.partitions_for(topic)]
-        ends = await consumer.end_offsets(places)
-        consumer.assign(places)
+        ends = await assign_all(consumer, topic)
         partitions: dict[str, int] = {}
-        while any([await consumer.position(place) < ends[place] for place in places]):
+        async for letters in records_until(consumer, ends):
             some = [
                 record
-                for record in await consumer.poll(_POLL_MS)
+                for record in letters
                 if record.offset < ends[TopicPartition(topic, record.partition)]
             ]
             records = [as_it_was(record, to) for record in some]

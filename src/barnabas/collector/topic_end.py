@@ -1,0 +1,29 @@
+"""Reads a topic up to where it ends now."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from barnabas.client.consumer import Consumer
+from barnabas.client.fetched import ConsumerRecord
+from barnabas.types import TopicPartition
+
+_POLL_MS: Final = 1_000
+
+
+async def assign_all(consumer: Consumer, topic: str) -> Mapping[TopicPartition, int]:
+    """Assign all partitions of a topic; the end offset of each."""
+    places = [TopicPartition(topic, each) for each in await consumer.partitions_for(topic)]
+    consumer.assign(places)
+    return await consumer.end_offsets(places)
+
+
+async def records_until(
+    consumer: Consumer, ends: Mapping[TopicPartition, int]
+) -> AsyncIterator[list[ConsumerRecord]]:
+    """What the consumer gets until its positions have reached these ends; some of the last records
+    may lie behind them."""
+    while any([await consumer.position(place) < end for place, end in ends.items()]):
+        if records := await consumer.poll(_POLL_MS):
+            yield records

@@ -6,7 +6,7 @@ Format: docs of Apache Kafka, "Record Batch" and "Record"; headers by `headers.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from barnabas.collector.file_progress import FileProgress
@@ -21,9 +21,8 @@ from barnabas.records.batch import (
     seal,
 )
 from barnabas.records.compression import NONE, compress
+from barnabas.records.record import Headers
 from barnabas.records.varint import append_varint
-
-Headers = Sequence[tuple[str, bytes | None]]
 
 MAX_BATCH_BYTES: Final = 900_000
 """Of records, before compression: a broker takes 1,048,588 bytes a batch by default."""

@@ -30,7 +30,7 @@ class SyslogTcp:
         self._most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._refused = Tally("connections were refused: too many are open, and none is idle")
         self._resuming: asyncio.Task[None] | None = None
-        self._inbox = Inbox()
+        self._inbox: Inbox  # from `run` on
 
     async def run(self, inbox: Inbox, stopping: asyncio.Event) -> None:
         """Until `stopping`. Raises `ConfigError` where the address cannot be had."""
@@ -66,8 +66,9 @@ class SyslogTcp:
 
     def received(self, connection: _Connection) -> None:
         """This one was not silent."""
-        if self._connections.pop(connection, connection) is None:
-            self._connections[connection] = None
+        if connection in self._connections:
+            del self._connections[connection]
+            self._connections[connection] = None  # behind those that were silent for longer
         if self._inbox.is_full and self._resuming is None:
             for each in self._connections:
                 each.pause()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from pathlib import Path
 
+from barnabas.client.loop_thread import LoopThread
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.record_reader import INDENTED, record_start
 from barnabas.collector.shipment import Shipment, Shipped
@@ -16,7 +17,7 @@ from barnabas.collector.shipper import ship
 from barnabas.errors import ConfigError
 from barnabas.pipeline.application import Source
 
-_JOIN_S = 30.0
+_STOP_S = 30.0
 
 
 class Files:
@@ -30,7 +31,8 @@ class Files:
         self._shipment = Shipment(
             source.bootstrap_servers, source.topic, name, socket.gethostname(), is_start=rule
         )
-        self._service: _Service | None = None
+        self._stopping = asyncio.Event()
+        self._service: tuple[LoopThread, Future[Shipped]] | None = None
 
     def collect(self) -> str:
         stopping = asyncio.Event()
@@ -43,8 +45,12 @@ class Files:
     def poll(self) -> None:
         """Raises what the service that runs beside died of."""
         if self._service is None:
-            self._service = _Service(self._shipment, LogPaths(self._paths))
-        self._service.check()
+            work = ship(self._shipment, LogPaths(self._paths), self._stopping)
+            thread = LoopThread("collector")
+            self._service = thread, thread.submit(work)
+        _, shipping = self._service
+        if shipping.done():
+            shipping.result()
 
     def sent_lines(self) -> None:
         """A record may have several lines, so their number is not known."""
@@ -52,40 +58,10 @@ class Files:
 
     def close(self) -> None:
         if self._service is not None:
-            self._service.stop()
-
-
-class _Service:
-    """The collector in a thread with a loop of its own."""
-
-    def __init__(self, shipment: Shipment, paths: LogPaths) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._stopping = asyncio.Event()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(
-            target=self._run, args=(shipment, paths), name="collector", daemon=True
-        )
-        self._thread.start()
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def stop(self) -> None:
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join(_JOIN_S)
-
-    def _run(self, shipment: Shipment, paths: LogPaths) -> None:
-        try:
-            self._loop.run_until_complete(self._ship(shipment, paths))
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._loop.close()
-
-    async def _ship(self, shipment: Shipment, paths: LogPaths) -> Shipped:
-        return await ship(shipment, paths, self._stopping)
+            thread, shipping = self._service
+            thread.call_soon(self._stopping.set)
+            wait([shipping], _STOP_S)  # what it died of is for `poll` to raise
+            thread.stop()
 
 
 @contextmanager

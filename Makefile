@@ -68,13 +68,14 @@ test: $(VENV)/dev.stamp
 
 # The quick tests in shares, each of which collects its own tests and nothing else. Those of the
 # broker wait more than they compute, so they are three, and the others compute meanwhile.
-SHARES := quick-rules quick-units quick-handlers quick-broker-a-f quick-broker-g-z
+SHARES := quick-rules quick-units quick-handlers quick-broker-rooms quick-broker-controller
+CONTROLLER_ROOMS := controller coordination replication
 quick-rules: SHARE := tests/tidy tests/property
 quick-units: SHARE := tests/unit --ignore tests/unit/broker
 quick-handlers: SHARE := tests/unit/broker/handlers
-quick-broker-a-f: SHARE := $(wildcard tests/unit/broker/test_[a-f]*.py)
-quick-broker-g-z: SHARE := tests/unit/broker --ignore tests/unit/broker/handlers \
-	--ignore-glob '*/broker/test_[a-f]*.py'
+quick-broker-controller: SHARE := $(addprefix tests/unit/broker/,$(CONTROLLER_ROOMS))
+quick-broker-rooms: SHARE := tests/unit/broker --ignore tests/unit/broker/handlers \
+	$(addprefix --ignore tests/unit/broker/,$(CONTROLLER_ROOMS))
 
 check: $(VENV)/dev.stamp
 	@$(MAKE) --no-print-directory -j6 --output-sync=target lint $(SHARES)
@@ -101,7 +102,7 @@ $(SHARES): $(VENV)/dev.stamp
 	BARNABAS_QUICK=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -m 'not slow' $(SHARE)
 
 sim: $(VENV)/dev.stamp
-	@$(BIN)/python -m barnabas.simulation$(if $(filter 2,$(TIER)),.whole) \
+	@$(BIN)/python -m simulation$(if $(filter 2,$(TIER)),.whole) \
 		--seed '$(SEED)' --seeds '$(SEEDS)'
 
 soak: $(VENV)/dev.stamp

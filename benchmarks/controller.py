@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from barnabas.cluster.control import IsrMember, IsrProposal
+from barnabas.cluster.controller_requests import IsrMember, IsrProposal
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint, PartitionImage, TopicImage
 from barnabas.controller.controller import Controller, Decision
 from barnabas.controller.decision import split

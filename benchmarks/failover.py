@@ -28,8 +28,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient  # type: ignore[import-untyped]
 
 from barnabas.client import SyncAdmin, SyncProducer, TopicPartition
-from barnabas.client.batch import ProducerRecord
-from barnabas.client.partition_admin import PREFERRED
+from barnabas.client.admin.partition_admin import PREFERRED
+from barnabas.client.producer.batch import ProducerRecord
 from benchmarks.figures import Figure, parser_of, show
 from tests.integration.cluster_process import ClusterProcess, cluster_process
 from tests.waiting import wait_until

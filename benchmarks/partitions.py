@@ -14,10 +14,10 @@ import gc
 import tempfile
 from pathlib import Path
 
-from barnabas.broker.replicas import Replicas
-from barnabas.broker.turns import in_turns
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.runtime.steps import in_turns
 from barnabas.clock import SystemClock
-from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage
 from barnabas.config import BrokerConfig, LogConfig
 from barnabas.records.record import BatchBuilder

@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from barnabas.client.admin import NewTopic
-from barnabas.client.batch import ProducerRecord
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from pyspark_barnabas.workers import python_for_workers
 from tests import foreign
 from tests.integration.broker_process import BrokerProcess, broker_process

@@ -16,9 +16,9 @@ import time
 from collections.abc import Awaitable
 from pathlib import Path
 
-from barnabas.broker.followed import settling
-from barnabas.broker.replicas import Replicas
-from barnabas.broker.turns import in_turns
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.replication.followed import settling
+from barnabas.broker.runtime.steps import in_turns
 from barnabas.clock import SystemClock
 from barnabas.config import BrokerConfig, LogConfig
 from barnabas.records.record import BatchBuilder

@@ -16,7 +16,7 @@ from tests.effort import examples
 from tests.raw_client import NO_TIDYING
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 
 # A machine that does other things as well is slow now and then; that is no failure of the code.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
-    from barnabas.broker.embedded_cluster import Cluster
+    from barnabas.broker.embedded.broker import Broker
+    from barnabas.broker.embedded.cluster import Cluster
 
 __all__ = ["Broker", "Cluster", "__version__"]
 
@@ -20,11 +20,11 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     # Lazy, so that a client or the command line does not pay for the broker at import.
     if name == "Broker":
-        from barnabas.broker.embedded import Broker
+        from barnabas.broker.embedded.broker import Broker
 
         return Broker
     if name == "Cluster":
-        from barnabas.broker.embedded_cluster import Cluster
+        from barnabas.broker.embedded.cluster import Cluster
 
         return Cluster
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

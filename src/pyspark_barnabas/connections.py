@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from barnabas.client.sync import SyncConsumer
+from barnabas.client.sync.producer import SyncConsumer
 from pyspark_barnabas.memory import keep_freed_memory
 
 _MOST_KEPT = 4

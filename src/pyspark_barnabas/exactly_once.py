@@ -27,10 +27,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from barnabas.client.admin import Admin
-from barnabas.client.committed import OffsetAndMetadata
-from barnabas.client.consumer import Consumer
-from barnabas.client.producer import Producer
+from barnabas.client.admin.admin import Admin
+from barnabas.client.consumer.committed import OffsetAndMetadata
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.producer.producer import Producer
 from barnabas.errors import BarnabasError, ConfigError, InvalidTransactionTimeout
 from barnabas.types import TopicPartition
 from pyspark_barnabas import staging

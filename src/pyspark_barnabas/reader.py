@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from barnabas.client.errors import LogTruncated, NoOffsetForPartition
-from barnabas.client.sync import SyncConsumer
+from barnabas.client.sync.producer import SyncConsumer
 from barnabas.errors import BarnabasError, UnknownTopicOrPartition
 from barnabas.records.columns import Columns, iterate_columns
 from barnabas.types import TopicPartition

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 from pyspark.sql.types import StructType
 
-from barnabas.client.batch import ProducerRecord
+from barnabas.client.producer.batch import ProducerRecord
 from barnabas.errors import ConfigError
 from pyspark_barnabas.schema import check_write_schema
 

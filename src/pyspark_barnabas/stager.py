@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor py.typed
 
-from barnabas.client.admin import Admin
-from barnabas.client.batch import CheckedRecord, ProducerRecord
-from barnabas.client.delivery import Delivery
-from barnabas.client.partitioner import Partitioner, Partitions
-from barnabas.client.producer import Producer
+from barnabas.client.admin.admin import Admin
+from barnabas.client.producer.batch import CheckedRecord, ProducerRecord
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.partitioner import Partitioner, Partitions
+from barnabas.client.producer.producer import Producer
 from barnabas.clock import SystemClock, SystemRandom
 from barnabas.errors import ConfigError
 from barnabas.records.compression import CODEC_NAMES

@@ -14,12 +14,12 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from barnabas.client.admin import Admin, NewTopic
-from barnabas.client.consumer import Consumer
+from barnabas.client.admin.admin import Admin, NewTopic
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.fetched import FetchedBytes
 from barnabas.client.errors import NoOffsetForPartition, UnknownPartition
-from barnabas.client.fetched import FetchedBytes
-from barnabas.client.murmur2 import partition_for_key
-from barnabas.client.producer import Producer
+from barnabas.client.producer.murmur2 import partition_for_key
+from barnabas.client.producer.producer import Producer
 from barnabas.errors import (
     BarnabasError,
     ConfigError,

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from barnabas.client.sync import SyncConsumer
+from barnabas.client.sync.producer import SyncConsumer
 from barnabas.clock import Clock, SystemClock
 from barnabas.types import TopicPartition
 from pyspark_barnabas.connections import connect

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from barnabas.client.sync import SyncConsumer
+from barnabas.client.sync.producer import SyncConsumer
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition, uuid_text
 from pyspark_barnabas.bounds import EARLIEST, LATEST, Bound

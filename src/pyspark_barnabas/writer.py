@@ -20,8 +20,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from barnabas.client.delivery import Delivery
-from barnabas.client.producer import Producer
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.producer import Producer
 from barnabas.errors import BarnabasError
 from pyspark_barnabas.options import SinkOptions
 from pyspark_barnabas.rows import Columns, columns_to_write, records

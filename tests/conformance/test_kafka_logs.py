@@ -20,7 +20,7 @@ from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.records.batch import BatchHeader, iterate_batches
 from barnabas.records.compression import CODEC_NAMES
-from barnabas.records.control import ABORT, read_marker
+from barnabas.records.control_records import ABORT, read_marker
 from barnabas.records.record import Record, iterate_records
 from barnabas.storage.files import OsFiles
 from barnabas.storage.gaps import FILE_NAME as GAPS

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.client import NewTopic, SyncAdmin
-from barnabas.client.group_admin import GroupDescription
+from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.errors import BarnabasError
 from tests.conformance.group_member import SESSION_MS
 from tests.foreign import require_java, require_kafka_jars

@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka import Producer
 
 import barnabas
-from barnabas.broker.embedded import Broker
+from barnabas.broker.embedded.broker import Broker
 from tests import foreign
 from tests.conformance import confluent_client
 from tests.conformance.clients import (

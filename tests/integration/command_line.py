@@ -13,7 +13,7 @@ import pytest
 from barnabas.cli.main import main
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 COMMAND = str(Path(sys.executable).parent / "barnabas")
 

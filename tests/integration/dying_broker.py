@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.broker.replica import Replica
+from barnabas.broker.partitions.replica import Replica
 from barnabas.cli.main import main
 from barnabas.cluster.layout import TRANSACTION_TOPIC
 

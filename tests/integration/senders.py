@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from confluent_kafka import KafkaError, Message, Producer
 
 from barnabas.client import SyncProducer
-from barnabas.client.sync import SyncDelivery
+from barnabas.client.sync.producer import SyncDelivery
 from tests.conformance import confluent_client
 
 PARTITIONS = 2

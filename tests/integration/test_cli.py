@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.client.sync import SyncConsumer, SyncProducer
+from barnabas.client.sync.producer import SyncConsumer, SyncProducer
 from barnabas.types import TopicPartition
 from tests.integration.broker_process import free_port
 from tests.integration.command_line import InProcess, Shell
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 
 # ---- the whole of it, in processes ----

@@ -14,14 +14,14 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 import barnabas as package
-from barnabas.client.admin import NewTopic
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
 from tests.conformance.kafka_tools import Tools
 from tests.integration.command_line import InProcess
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 pytestmark = pytest.mark.foreign
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.pid_file import process_began_ticks, read_pid_file
+from barnabas.cli.server.pid_file import process_began_ticks, read_pid_file
 from tests.foreign import CHECKOUT
 from tests.integration.broker_process import free_port
 

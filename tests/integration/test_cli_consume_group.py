@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas import Broker
-from barnabas.cli.group_missing import suspicion
+from barnabas.cli.groups.missing import suspicion
 from barnabas.cli.main import main
-from barnabas.client.admin import Admin, NewTopic
-from barnabas.client.sync import SyncAdmin
+from barnabas.client.admin.admin import Admin, NewTopic
+from barnabas.client.sync.producer import SyncAdmin
 from barnabas.errors import CoordinatorNotAvailable
 
 GROUP = ["--group", "g", "--from-beginning"]

@@ -14,14 +14,14 @@ import pytest
 from confluent_kafka import Consumer
 
 import barnabas as package
-from barnabas.client.admin import NewTopic
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
 from tests.integration.command_line import InProcess, Shell
 from tests.raw_client import NO_TIDYING
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 POLLS = 1200
 HEADING = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID"

@@ -13,10 +13,10 @@ import pytest
 
 import barnabas
 from barnabas.cli.main import main
-from barnabas.client.admin import NewTopic
-from barnabas.client.configs import BROKER, TOPIC, ConfigOperation, ConfigResource
-from barnabas.client.partition_admin import PREFERRED, UNCLEAN
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.admin.configs import BROKER, TOPIC, ConfigOperation, ConfigResource
+from barnabas.client.admin.partition_admin import PREFERRED, UNCLEAN
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.errors import (
     ElectionNotNeeded,
     InvalidReplicaAssignment,

@@ -10,15 +10,15 @@ import pytest
 
 import barnabas
 from barnabas.cli.main import main
-from barnabas.client.admin import NewTopic
-from barnabas.client.configs import (
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.admin.configs import (
     BROKER,
     DYNAMIC_BROKER_CONFIG,
     DYNAMIC_TOPIC_CONFIG,
     TOPIC,
     ConfigResource,
 )
-from barnabas.client.sync import SyncAdmin
+from barnabas.client.sync.producer import SyncAdmin
 from tests.conformance.kafka_tools import Tools
 from tests.waiting import wait_until
 

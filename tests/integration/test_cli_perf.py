@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.client.sync import SyncAdmin
+from barnabas.client.sync.producer import SyncAdmin
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 COMMAND = str(Path(sys.executable).parent / "barnabas")
 SUMMARY = re.compile(

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from barnabas.client.admin import NewTopic
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
 from tests.integration.command_line import InProcess
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 TIMEOUT_S = 120
 

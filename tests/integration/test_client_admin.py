@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.client.admin import (
+from barnabas.client.admin.admin import (
     BROKER,
     DEFAULT_CONFIG,
     DYNAMIC_BROKER_CONFIG,
@@ -19,7 +19,7 @@ from barnabas.client.admin import (
     ConfigSynonym,
     NewTopic,
 )
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.errors import (
     BrokerNotAvailable,
     InvalidConfig,
@@ -36,7 +36,7 @@ from barnabas.types import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 
 SET, DELETE, APPEND, SUBTRACT = ConfigOperationType

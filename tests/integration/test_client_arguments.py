@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from barnabas.client import NewTopic, Producer, SyncAdmin, SyncProducer
-from barnabas.client.batch import ProducerRecord
 from barnabas.client.errors import InvalidTopicName
+from barnabas.client.producer.batch import ProducerRecord
 from barnabas.errors import InvalidTopic
 from tests.integration.test_client_producer import read_all
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 
 def pairs() -> Iterator[tuple[str, bytes]]:

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.client.admin import NewTopic
-from barnabas.client.batch import ProducerRecord
+from barnabas.client.admin.admin import NewTopic
 from barnabas.client.errors import UnknownPartition
-from barnabas.client.sync import SyncAdmin, SyncConsumer, SyncProducer
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.errors import CorruptData, MessageTooLarge
 from barnabas.records.batch import iterate_batches
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
-    from barnabas.client.fetched import ConsumerRecord
+    from barnabas.broker.embedded.broker import Broker
+    from barnabas.client.consumer.fetched import ConsumerRecord
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 RECORDS = [(b"key %d" % n, b"value %d" % n, (("h", b"%d" % n),), 1_000 + n) for n in range(100)]

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.client.admin import NewTopic
-from barnabas.client.consumer import Consumer
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.errors import NoOffsetForPartition, UnknownPartition
-from barnabas.client.sync import SyncAdmin, SyncConsumer, SyncProducer
+from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.errors import UnknownTopicOrPartition
 from barnabas.records.record import iterate_records
 from barnabas.types import TopicPartition
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 
 def fill(broker: Broker, topic: str, count: int, *, partitions: int = 1, batch_size: int = 1_000,

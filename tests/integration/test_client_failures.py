@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import barnabas
-from barnabas.client.admin import Admin, NewTopic
+from barnabas.client.admin.admin import Admin, NewTopic
 from barnabas.client.channel import Channel, Node, system_seams
 from barnabas.client.config import ClientConfig
-from barnabas.client.consumer import Consumer
-from barnabas.client.delivery import Delivery
+from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.errors import ConnectionLost, DeliveryTimedOut, NoAnswer, NoBrokersAvailable
-from barnabas.client.producer import Producer
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.producer import Producer
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.errors import BarnabasError, ConfigError, CorruptData, UnsupportedVersion
 from barnabas.protocol.api import API_VERSIONS, METADATA, PRODUCE
 from barnabas.protocol.frame import decode_request_header, encode_response
@@ -31,7 +31,7 @@ from barnabas.types import TopicPartition
 from tests.integration.broker_process import broker_process, free_port
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

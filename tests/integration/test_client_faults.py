@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barnabas.client import SyncConsumer, SyncProducer, TopicPartition
-from barnabas.client.batch import ProducerRecord
 from barnabas.client.config import ConsumerOptions, ProducerOptions
+from barnabas.client.producer.batch import ProducerRecord
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.protocol.api import FETCH, INIT_PRODUCER_ID, LIST_OFFSETS, METADATA, PRODUCE
 from tests.effort import examples

@@ -24,9 +24,9 @@ from barnabas.client import (
     SyncConsumer,
     TopicPartition,
 )
-from barnabas.client.assignors import ASSIGNORS
+from barnabas.client.consumer.assignors import ASSIGNORS
+from barnabas.client.consumer.group_member import GroupMember
 from barnabas.client.errors import CommitFailed, NoOffsetForPartition
-from barnabas.client.group_member import GroupMember
 from barnabas.errors import BarnabasError, FencedInstanceId, InvalidGroupId, UnknownMemberId
 from tests.integration.broker_process import BrokerProcess, broker_process
 

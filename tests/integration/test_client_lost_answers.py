@@ -10,7 +10,7 @@ import pytest
 from barnabas.client import Producer, SyncConsumer, TopicPartition
 from barnabas.client.channel import system_seams
 from barnabas.client.errors import BufferFull, DeliveryTimedOut, Unreachable
-from barnabas.client.sync import SyncProducer
+from barnabas.client.sync.producer import SyncProducer
 from barnabas.clock import SystemClock
 from barnabas.protocol.api import METADATA, PRODUCE
 from tests.integration.answer_proxy import AnswerProxy, behind_a_proxy, let_pass

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.client import Consumer, SyncProducer, TopicPartition
-from barnabas.client.commits import WhenCommitted
-from barnabas.client.committed import OffsetAndMetadata
+from barnabas.client.consumer.commits import WhenCommitted
+from barnabas.client.consumer.committed import OffsetAndMetadata
 from barnabas.errors import BarnabasError
 from barnabas.protocol.api import FETCH, METADATA, OFFSET_COMMIT, PRODUCE
 from barnabas.protocol.messages.produce import (

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from barnabas.client.admin import NewTopic
-from barnabas.client.batch import ProducerRecord
-from barnabas.client.consumer import Consumer
-from barnabas.client.delivery import RecordMetadata
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.errors import ClientClosed, UnknownPartition
-from barnabas.client.murmur2 import partition_for_key
-from barnabas.client.producer import Producer
-from barnabas.client.sync import SyncAdmin, SyncConsumer, SyncDelivery, SyncProducer
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.producer.delivery import RecordMetadata
+from barnabas.client.producer.murmur2 import partition_for_key
+from barnabas.client.producer.producer import Producer
+from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncDelivery, SyncProducer
 from barnabas.errors import InvalidTopic, MessageTooLarge, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
-    from barnabas.client.fetched import ConsumerRecord
+    from barnabas.broker.embedded.broker import Broker
+    from barnabas.client.consumer.fetched import ConsumerRecord
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 

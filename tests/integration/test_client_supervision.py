@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from barnabas.client import Consumer, NewTopic, Producer, SyncAdmin, SyncProducer, TopicPartition
-from barnabas.client.batch import ProducerRecord
 from barnabas.client.channel import Seams, dial_tcp, system_seams
 from barnabas.client.errors import ClientFailed
+from barnabas.client.producer.batch import ProducerRecord
 from barnabas.clock import SystemClock
 from barnabas.net.connection import Connection
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from barnabas.broker.embedded import Broker
+    from barnabas.broker.embedded.broker import Broker
 
 T = TypeVar("T")
 

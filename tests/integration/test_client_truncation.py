@@ -12,11 +12,12 @@ from types import ModuleType
 import pytest
 
 import barnabas
-from barnabas.client import SyncAdmin, SyncConsumer, SyncProducer, metadata, truncation
-from barnabas.client.admin import NewTopic
-from barnabas.client.committed import OffsetAndMetadata
+from barnabas.client import SyncAdmin, SyncConsumer, SyncProducer, metadata
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.admin.partition_admin import PREFERRED, UNCLEAN
+from barnabas.client.consumer import truncation
+from barnabas.client.consumer.committed import OffsetAndMetadata
 from barnabas.client.errors import LogTruncated
-from barnabas.client.partition_admin import PREFERRED, UNCLEAN
 from barnabas.client.view import PartitionView
 from barnabas.errors import ConfigError
 from barnabas.protocol.api import Api

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import pytest
 
 import barnabas
-from barnabas.client.admin import NewTopic
-from barnabas.client.consumer import Consumer
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.errors import DeliveryTimedOut
-from barnabas.client.producer import Producer
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.client.producer.producer import Producer
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.errors import CoordinatorLoadInProgress
 from barnabas.protocol.api import API_VERSIONS, INIT_PRODUCER_ID, METADATA
 from barnabas.protocol.codec import Message

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.pid_file import process_began_ticks, read_pid_file
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.cli.server.pid_file import process_began_ticks, read_pid_file
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from tests import foreign
 from tests.conformance import confluent_client
 from tests.integration.broker_process import free_port

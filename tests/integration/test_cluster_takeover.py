@@ -16,7 +16,12 @@ from typing import Any
 import pytest
 
 from barnabas.client import SyncAdmin
-from barnabas.client.admin import DYNAMIC_TOPIC_CONFIG, TOPIC, ConfigResource, TopicDescription
+from barnabas.client.admin.admin import (
+    DYNAMIC_TOPIC_CONFIG,
+    TOPIC,
+    ConfigResource,
+    TopicDescription,
+)
 from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.clock import SystemClock
 from barnabas.protocol.api import OFFSET_FOR_LEADER_EPOCH

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from barnabas.client import SyncAdmin
-from barnabas.client.configs import TOPIC, ConfigOperation, ConfigResource
+from barnabas.client.admin.configs import TOPIC, ConfigOperation, ConfigResource
 from tests.integration.collect_processes import Collecting, collecting_in
 from tests.raw_client import PATIENCE_S
 from tests.waiting import wait_until

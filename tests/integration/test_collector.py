@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from barnabas.client.sync import SyncAdmin
+from barnabas.client.sync.producer import SyncAdmin
 from barnabas.collector.registry import Registry
 from barnabas.pipeline.collector import Collected, Collector
 from barnabas.pipeline.follower import Follower

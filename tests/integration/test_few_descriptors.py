@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.connections import _COUNT_EVERY_MS
+from barnabas.broker.network.connections import _COUNT_EVERY_MS
 from barnabas.errors import KafkaStorageError
 from barnabas.protocol.api import API_VERSIONS, PRODUCE
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest

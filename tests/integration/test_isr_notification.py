@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from barnabas import Cluster
-from barnabas.broker.controller_runner import ControllerRunner
+from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.broker.server import Server
 from barnabas.client import SyncAdmin
 from barnabas.cluster import layout
-from barnabas.cluster.control import IsrAnswer, IsrProposal
+from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.controller.topics import NewTopic
 from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.records.control import COMMIT, Marker, build_marker
+from barnabas.records.control_records import COMMIT, Marker, build_marker
 from barnabas.types import TopicPartition
 from tests.integration.cluster_load import (
     acknowledge_more,

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from barnabas import Broker
-from barnabas.cluster.control import LeaderAndIsr, PartitionState
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.types import TopicPartition as Name

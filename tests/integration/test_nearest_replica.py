@@ -18,8 +18,8 @@ from confluent_kafka import TopicPartition as Partition
 
 import barnabas
 from barnabas.client import SyncProducer
-from barnabas.client import consumer as our_consumer
 from barnabas.client.channel import Connection, system_seams
+from barnabas.client.consumer import consumer as our_consumer
 from barnabas.types import TopicPartition
 from tests.conformance import confluent_client
 from tests.waiting import wait_until

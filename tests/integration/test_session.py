@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas import Broker
-from barnabas.client.sync import SyncProducer
+from barnabas.client.sync.producer import SyncProducer
 from barnabas.protocol.api import INIT_PRODUCER_ID, PRODUCE
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.produce import (

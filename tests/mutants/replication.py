@@ -18,14 +18,14 @@ _FOLLOWER = partial(
 )
 _REMOTE = partial(
     Mutation,
-    "replication/remote.py",
-    tests=("unit/replication/test_remote.py", "unit/replication/test_partition.py"),
+    "replication/follower_state.py",
+    tests=("unit/replication/test_follower_state.py", "unit/replication/test_partition.py"),
 )
 _ELECTION = partial(
     Mutation,
-    "controller/election.py",
+    "controller/leader_election.py",
     tests=(
-        "unit/controller/test_election.py",
+        "unit/controller/test_leader_election.py",
         "unit/controller/test_failure.py",
         "unit/controller/test_preference.py",
     ),

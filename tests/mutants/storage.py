@@ -19,9 +19,9 @@ _PRODUCERS = partial(
 )
 _TRANSACTIONS = partial(
     Mutation,
-    "storage/transactions.py",
+    "storage/transaction_index.py",
     tests=(
-        "unit/storage/test_transactions.py",
+        "unit/storage/test_transaction_index.py",
         "unit/storage/test_log.py",
         "unit/storage/test_truncation.py",
         "unit/storage/test_recovery.py",

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from barnabas.broker.embedded import Broker
+from barnabas.broker.embedded.broker import Broker
 from pyspark_barnabas_delta import once
 from tests.pipeline.topics import create, numbered, send
 

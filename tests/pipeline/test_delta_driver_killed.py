@@ -14,8 +14,8 @@ from pathlib import Path
 import deltalake
 import pytest
 
-from barnabas.broker.embedded import Broker
-from barnabas.client.batch import ProducerRecord
+from barnabas.broker.embedded.broker import Broker
+from barnabas.client.producer.batch import ProducerRecord
 from tests import foreign
 from tests.pipeline.killed import kill_tree
 from tests.pipeline.topics import create, numbered, send_records

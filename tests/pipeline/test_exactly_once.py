@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql.types import BinaryType, IntegerType, StructType
 
 import barnabas
-from barnabas.client.admin import NewTopic
-from barnabas.client.sync import SyncAdmin, SyncConsumer
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.sync.producer import SyncAdmin, SyncConsumer
 from barnabas.errors import BarnabasError, ConfigError, ProducerFenced
 from barnabas.protocol.api import END_TXN, TXN_OFFSET_COMMIT
 from barnabas.types import TopicPartition

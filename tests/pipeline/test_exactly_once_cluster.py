@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.admin import NewTopic
-from barnabas.client.sync import SyncAdmin
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.sync.producer import SyncAdmin
 from barnabas.errors import BarnabasError
 from pyspark_barnabas.options import SinkOptions
 from tests.integration.broker_process import BrokerProcess

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
-from barnabas.client.batch import ProducerRecord
+from barnabas.client.producer.batch import ProducerRecord
 from tests.conformance.kafka_process import kafka_broker
 from tests.integration.cluster_load import committed_values
 from tests.pipeline.topics import numbered

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from barnabas.client.batch import ProducerRecord
-from barnabas.client.sync import SyncAdmin, SyncProducer
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.protocol.api import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,

@@ -11,7 +11,7 @@ import pytest
 
 import barnabas
 from barnabas.client import SyncAdmin, TopicPartition
-from barnabas.client.admin import NewTopic
+from barnabas.client.admin.admin import NewTopic
 from pyspark_barnabas.staging import staging_topic
 from pyspark_barnabas.token import NotExactlyOnce
 from tests.integration.cluster_load import committed_values

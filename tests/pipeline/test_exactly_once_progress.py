@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from barnabas.broker.machine import this_machine
+from barnabas.broker.seams import this_machine
 from barnabas.broker.server import Server
 from barnabas.client import SyncAdmin, TopicPartition
-from barnabas.client.admin import NewTopic
-from barnabas.client.partition_admin import PREFERRED
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.admin.partition_admin import PREFERRED
 from barnabas.config import BrokerConfig
 from barnabas.protocol.api import INIT_PRODUCER_ID
 from barnabas.protocol.messages.init_producer_id import (

@@ -8,7 +8,7 @@ import pytest
 
 import barnabas
 from barnabas.client import SyncAdmin, TopicPartition
-from barnabas.client.admin import NewTopic
+from barnabas.client.admin.admin import NewTopic
 from barnabas.errors import BarnabasError, ConfigError, UnknownTopicOrPartition
 from pyspark_barnabas.exactly_once import transactional_id_of
 from pyspark_barnabas.staging import StagingLost, staging_topic

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.embedded import Broker
+from barnabas.broker.embedded.broker import Broker
 from barnabas.collector.log_paths import LogPaths
 from barnabas.collector.shipment import Shipment
 from barnabas.collector.shipper import ship

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 
 import barnabas
-from barnabas.broker.embedded import Broker
+from barnabas.broker.embedded.broker import Broker
 from barnabas.client import Consumer
 from barnabas.errors import ConfigError
 from barnabas.records.batch import iterate_batches

@@ -13,11 +13,11 @@ from pathlib import Path
 import deltalake
 import pytest
 
-from barnabas.broker.embedded import Broker
+from barnabas.broker.embedded.broker import Broker
 from barnabas.client import NewTopic, SyncAdmin
-from barnabas.client.batch import ProducerRecord
 from barnabas.client.offsets import LATEST
-from barnabas.client.sync import SyncProducer
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.sync.producer import SyncProducer
 from barnabas.collector.registry import Registry
 from barnabas.pipeline.behaviour.figures import read_figures
 from barnabas.pipeline.behaviour.generator import write_log

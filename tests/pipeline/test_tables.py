@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from barnabas.broker.embedded import Broker
+from barnabas.broker.embedded.broker import Broker
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer, TopicPartition
 from barnabas.errors import ConfigError
 from barnabas.pipeline.behaviour.definition import BEHAVIOUR, Behaviour

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.embedded import Broker
+from barnabas.broker.embedded.broker import Broker
 from tests.pipeline.table_batches import contents, letters_in, tables_in, write
 from tests.pipeline.tables_job import MERGED_EVERY, PARTITIONS, STEPS, TOPIC
 from tests.pipeline.topics import create

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.broker.embedded import Broker
-from barnabas.client.admin import NewTopic
-from barnabas.client.batch import ProducerRecord
-from barnabas.client.sync import SyncAdmin, SyncConsumer, SyncProducer
+from barnabas.broker.embedded.broker import Broker
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.records.record import Record, iterate_records
 from barnabas.types import TopicPartition
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.cluster.control import IsrAnswer, IsrProposal
+from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
 from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.errors import (
     FencedLeaderEpoch,

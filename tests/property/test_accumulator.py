@@ -8,10 +8,10 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.client.accumulator import Accumulator
-from barnabas.client.batch import CheckedRecord, ProducerBatch
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import ConnectionLost
+from barnabas.client.producer.accumulator import Accumulator
+from barnabas.client.producer.batch import CheckedRecord, ProducerBatch
 from barnabas.errors import (
     BarnabasError,
     KafkaError,

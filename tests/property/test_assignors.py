@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.client.assignors import ASSIGNORS
-from barnabas.client.group_member import GroupAssignment, GroupMember
+from barnabas.client.consumer.assignors import ASSIGNORS
+from barnabas.client.consumer.group_member import GroupAssignment, GroupMember
 from barnabas.types import TopicPartition
 from tests.effort import examples
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.config import LogConfig
-from barnabas.records.control import ABORT, COMMIT
+from barnabas.records.control_records import ABORT, COMMIT
 from barnabas.records.record import Record, records_of
 from barnabas.storage.cleaner import Limits
 from barnabas.storage.compaction.key_map import BYTES_PER_KEY

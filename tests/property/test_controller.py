@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.cluster import layout
-from barnabas.cluster.control import IsrMember, IsrProposal, LeaderAndIsr, StopReplica
+from barnabas.cluster.controller_requests import IsrMember, IsrProposal, LeaderAndIsr, StopReplica
 from barnabas.cluster.image import (
     NEVER_LED,
     NO_LEADER,

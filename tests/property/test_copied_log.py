@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from barnabas.config import LogConfig
 from barnabas.records.batch import iterate_batches
-from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
+from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start

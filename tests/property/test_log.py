@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData, OffsetOutOfRange, OutOfOrderSequenceNumber
 from barnabas.records.batch import iterate_batches, verify_crc
-from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
+from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder, iterate_records
 from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.log import Log

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from barnabas.config import LogConfig
 from barnabas.records.batch import iterate_batches
-from barnabas.simulation.whole.files import SimFiles
 from barnabas.storage.cleaner import Limits
 from barnabas.storage.compaction.key_map import BYTES_PER_KEY
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
+from simulation.whole.files import SimFiles
 from tests.effort import examples
 from tests.simulation.whole.set_clock import SetClock
 from tests.unit.storage.compaction.passes import LIMITS, NOW, clean, keyed

@@ -17,7 +17,7 @@ from barnabas.errors import (
     UnknownProducerId,
 )
 from barnabas.records.batch import NO_SEQUENCE, BatchHeader
-from barnabas.records.control import ABORT, Marker
+from barnabas.records.control_records import ABORT, Marker
 from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import decode_snapshot, encode_snapshot
 from tests.effort import examples

@@ -11,13 +11,13 @@ from barnabas.coordinator.decision import NOTHING, Decision, Now
 from barnabas.coordinator.transactions import Transactions
 from barnabas.replication.follower import Append, Fetched, FetchFrom, Follower, Step
 from barnabas.replication.partition import Effect, Partition, ProposeIsr
-from barnabas.simulation.cluster import Cluster
-from barnabas.simulation.disk import Disk, SimLog
-from barnabas.simulation.machines import Machines
-from barnabas.simulation.sim_broker import SimBroker
-from barnabas.simulation.transactional import TransactionalProducer
-from barnabas.simulation.workload import Producer
 from barnabas.types import TopicPartition
+from simulation.cluster import Cluster
+from simulation.disk import Disk, SimLog
+from simulation.machines import Machines
+from simulation.sim_broker import SimBroker
+from simulation.transactional import TransactionalProducer
+from simulation.workload import Producer
 
 
 class HastyLeader(Partition):

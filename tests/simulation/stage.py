@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from barnabas.simulation.cluster import Cluster
-from barnabas.simulation.disk import Entry, SimLog
-from barnabas.simulation.hosted import Hosted
-from barnabas.simulation.machines import Machines
-from barnabas.simulation.options import Options
-from barnabas.simulation.run import what_is_missing
-from barnabas.simulation.workload import Counts, Producer
 from barnabas.types import TopicPartition
+from simulation.cluster import Cluster
+from simulation.disk import Entry, SimLog
+from simulation.hosted import Hosted
+from simulation.machines import Machines
+from simulation.options import Options
+from simulation.run import what_is_missing
+from simulation.workload import Counts, Producer
 
 NAME = TopicPartition("t0", 0)
 CLIENT = -1

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.cluster import layout
-from barnabas.cluster.control import LeaderAndIsr, PartitionState
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.errors import InconsistentTopicId
-from barnabas.simulation.checkers import Violation
-from barnabas.simulation.sim_broker import SimBroker
-from barnabas.simulation.wire import Produce, Produced
 from barnabas.types import TopicPartition
+from simulation.checkers import Violation
+from simulation.sim_broker import SimBroker
+from simulation.wire import Produce, Produced
 from tests.simulation.stage import NAME, Stage
 
 FIRST, SECOND = b"\x01" * 16, b"\x02" * 16

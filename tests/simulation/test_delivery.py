@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from barnabas.replication.follower import Append, FetchFrom
-from barnabas.simulation.hosted import Hosted
-from barnabas.simulation.wire import Fetch, FetchedPart, Produce, Produced, Wanted
+from simulation.hosted import Hosted
+from simulation.wire import Fetch, FetchedPart, Produce, Produced, Wanted
 from tests.simulation.stage import CLIENT, NAME, Stage
 
 TOPIC_ID = b"\x01" * 16

@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from barnabas.simulation.__main__ import main
-from barnabas.simulation.options import draw
-from barnabas.simulation.run import run
+from simulation.__main__ import main
+from simulation.options import draw
+from simulation.run import run
 from tests.foreign import CHECKOUT
 
 
 def _digests(hash_seed: str) -> str:
-    command = [sys.executable, "-m", "barnabas.simulation", "--seed", "20", "--seeds", "8"]
+    command = [sys.executable, "-m", "simulation", "--seed", "20", "--seeds", "8"]
     environment = {
         **os.environ,
         "PYTHONHASHSEED": hash_seed,

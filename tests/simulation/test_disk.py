@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from barnabas.simulation.disk import Disk, Entry, SimLog
 from barnabas.types import TopicPartition
+from simulation.disk import Disk, Entry, SimLog
 
 
 def _log(*epochs: int) -> SimLog:

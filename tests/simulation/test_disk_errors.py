@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker import log_dir_events
+from barnabas.broker.inter_broker import log_dir_event_notifications as log_dir_notifications
 from barnabas.errors import KafkaStorageError
-from barnabas.simulation.wire import Produce, Produced
+from simulation.wire import Produce, Produced
 from tests.simulation.stage import NAME, Stage
 
 TOPIC_ID = b"\x01" * 16
@@ -38,7 +38,7 @@ def test_others_lead_what_was_in_a_directory_that_failed(failing: int) -> None:
     stage.until(lambda: stage.leads(stage.stored[0]))
     assert stage.write() == [True]
     tree = stage.cluster.ensemble.tree
-    stage.until(lambda: not tree.nodes[log_dir_events.PATH].children)
+    stage.until(lambda: not tree.nodes[log_dir_notifications.PATH].children)
     _restart(stage, failing)
     stage.until_well()
     assert stage.values(failing) == [1, 2, 3, 4]

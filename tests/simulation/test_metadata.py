@@ -14,8 +14,8 @@ from barnabas.cluster.store import (
     SessionState,
     Set,
 )
-from barnabas.simulation.metadata import Ensemble, Session
-from barnabas.simulation.world import Life, World
+from simulation.metadata import Ensemble, Session
+from simulation.world import Life, World
 
 
 class Nobody:

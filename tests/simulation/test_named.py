@@ -13,12 +13,12 @@ from barnabas.controller.decision import split
 from barnabas.errors import FencedLeaderEpoch, OffsetNotAvailable, UnknownLeaderEpoch
 from barnabas.replication import follower
 from barnabas.replication.follower import Aligned, EpochEnd, FetchFrom, OwnLog
-from barnabas.simulation import controller_pump
-from barnabas.simulation.checkers import Violation
-from barnabas.simulation.hosted import Hosted
-from barnabas.simulation.machines import Machines
-from barnabas.simulation.run import what_is_missing
-from barnabas.simulation.wire import AskLatest, Fetch, Wanted
+from simulation import controller_pump
+from simulation.checkers import Violation
+from simulation.hosted import Hosted
+from simulation.machines import Machines
+from simulation.run import what_is_missing
+from simulation.wire import AskLatest, Fetch, Wanted
 from tests.simulation.planted import (
     BrokerThatIsSoonTrusted,
     CarelessFollower,

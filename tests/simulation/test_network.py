@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.simulation.network import Network, Reply
-from barnabas.simulation.world import Life, World
+from simulation.network import Network, Reply
+from simulation.world import Life, World
 
 
 class Echo:

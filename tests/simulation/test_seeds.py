@@ -8,12 +8,12 @@ from statistics import median
 import pytest
 
 from barnabas.clock import SystemRandom
-from barnabas.simulation.__main__ import summary, unjudged_rules
-from barnabas.simulation.checkers import RULES
-from barnabas.simulation.machines import Machines
-from barnabas.simulation.options import STALL, draw
-from barnabas.simulation.run import Outcome, run
-from barnabas.simulation.shrink import shrink
+from simulation.__main__ import summary, unjudged_rules
+from simulation.checkers import RULES
+from simulation.machines import Machines
+from simulation.options import STALL, draw
+from simulation.run import Outcome, run
+from simulation.shrink import shrink
 from tests.simulation.planted import PLANTED, LeaderThatGivesUp
 
 QUICK = range(50)

@@ -13,16 +13,16 @@ import pytest
 from barnabas.cluster.layout import TRANSACTION_TOPIC
 from barnabas.coordinator.transaction import Owner
 from barnabas.protocol.messages.end_txn import EndTxnRequest
-from barnabas.simulation.checkers import Violation
-from barnabas.simulation.coordinating import Coordinators
-from barnabas.simulation.machines import Machines
-from barnabas.simulation.run import what_is_missing
-from barnabas.simulation.sim_broker import SimBroker
-from barnabas.simulation.transaction_checks import Outcome, Tried
-from barnabas.simulation.transactional import TransactionalProducer
-from barnabas.simulation.wire import AskCoordinator, Produce, Produced, ReadAnswer
-from barnabas.simulation.workload import Consumer, Counts
 from barnabas.types import TopicPartition
+from simulation.checkers import Violation
+from simulation.coordinating import Coordinators
+from simulation.machines import Machines
+from simulation.run import what_is_missing
+from simulation.sim_broker import SimBroker
+from simulation.transaction_checks import Outcome, Tried
+from simulation.transactional import TransactionalProducer
+from simulation.wire import AskCoordinator, Produce, Produced, ReadAnswer
+from simulation.workload import Consumer, Counts
 from tests.simulation.planted import ForgetfulCoordinator, ProducerWithoutDoubts
 from tests.simulation.stage import NAME, Stage
 

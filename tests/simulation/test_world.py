@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.simulation.story import digest, words
-from barnabas.simulation.world import Life, Promise, World
+from simulation.story import digest, words
+from simulation.world import Life, Promise, World
 
 
 def test_events_of_one_instant_run_in_the_order_in_which_they_were_made() -> None:

@@ -1,66 +1,74 @@
-"""The map of the files in docs/ARCHITECTURE.md, made from the modules' own first sentences.
+"""`docs/file-map.md`: every module with the first sentence of its docstring.
 
-python -m tests.tidy.file_map      writes the map anew
+python -m tests.tidy.file_map      writes the page
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from tests.foreign import CHECKOUT
 from tests.tidy.source import Source, sources
 
-DOCUMENT = CHECKOUT / "docs" / "ARCHITECTURE.md"
-HEADING = "## Map of the files\n"
+DOCUMENT = CHECKOUT / "docs" / "file-map.md"
 
 # From the top of the layers to the bottom.
 PACKAGES = (
-    "cli",
-    "pipeline",
-    "broker",
-    "client",
-    "controller",
-    "replication",
-    "cluster",
-    "storage",
-    "net",
-    "records",
-    "protocol",
-    "config",
+    "src/barnabas/cli",
+    "src/barnabas/pipeline",
+    "src/barnabas/broker",
+    "src/barnabas/collector",
+    "src/barnabas/client",
+    "src/barnabas/controller",
+    "src/barnabas/coordinator",
+    "src/barnabas/replication",
+    "src/barnabas/cluster",
+    "src/barnabas/storage",
+    "src/barnabas/net",
+    "src/barnabas/records",
+    "src/barnabas/protocol",
+    "src/barnabas/config",
+    "src/pyspark_barnabas",
+    "src/pyspark_barnabas_delta",
+    "simulation",
 )
+
+# Folders with a file for each API are listed by their stems.
+FOLDERS_OF_APIS = ("src/barnabas/broker/handlers", "src/barnabas/protocol/messages")
+
+INTRODUCTION = """\
+# File map
+
+Written by `python -m tests.tidy.file_map` from the modules' own docstrings.
+[ARCHITECTURE.md](ARCHITECTURE.md) says how they work together.
+"""
 
 
 def file_map() -> str:
-    """Everything below the heading."""
-    sections = [_section("barnabas", _files("src/barnabas"))]
-    sections += [_section(f"barnabas/{name}", _files(f"src/barnabas/{name}")) for name in PACKAGES]
-    sections.append(_section("pyspark_barnabas", _files("src/pyspark_barnabas")))
-    return "\n" + "\n".join(sections)
+    """The whole page."""
+    sections = [_section("src/barnabas")]
+    for package in PACKAGES:
+        folders = {PurePosixPath(file.path).parent.as_posix() for file in sources(package)}
+        sections += [_section(folder) for folder in sorted(folders)]
+    return "\n".join([INTRODUCTION, *filter(None, sections)])
 
 
-def _section(title: str, files: list[Source]) -> str:
-    lines = [f"- `{PurePosixPath(file.path).name}`: {_first_sentence(file)}\n" for file in files]
-    return f"### `{title}/`\n\n" + "".join([*lines, *_folders_of_apis(title)])
-
-
-def _files(folder: str) -> list[Source]:
-    """The folder's own modules; an `__init__.py` that says nothing is left out."""
-    return [
+def _section(folder: str) -> str:
+    """The folder's own modules; an `__init__.py` without a docstring is left out."""
+    files = [
         file
         for file in sources(folder)
         if PurePosixPath(file.path).parent == PurePosixPath(folder) and _first_sentence(file)
     ]
-
-
-def _folders_of_apis(title: str) -> Iterator[str]:
-    """Folders with a file for each API are named as a whole."""
-    name = {"barnabas/broker": "handlers", "barnabas/protocol": "messages"}.get(title)
-    if name:
-        files = (PurePosixPath(file.path) for file in sources(f"src/{title}/{name}"))
-        stems = sorted(path.stem for path in files if path.stem != "__init__")
-        yield f"- `{name}/`: one file per API: {', '.join(stems)}\n"
+    if folder in FOLDERS_OF_APIS:
+        stems = sorted(PurePosixPath(file.path).stem for file in files)
+        lines = f"One file per API: {', '.join(stems)}\n"
+    else:
+        lines = "".join(
+            f"- `{PurePosixPath(file.path).name}`: {_first_sentence(file)}\n" for file in files
+        )
+    return lines and f"## `{folder.removeprefix('src/')}/`\n\n{lines}"
 
 
 def _first_sentence(file: Source) -> str:
@@ -69,5 +77,4 @@ def _first_sentence(file: Source) -> str:
 
 
 if __name__ == "__main__":
-    head, heading, _ = DOCUMENT.read_text(encoding="utf-8").partition(HEADING)
-    DOCUMENT.write_text(head + heading + file_map(), encoding="utf-8")
+    DOCUMENT.write_text(file_map(), encoding="utf-8")

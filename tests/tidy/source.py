@@ -77,4 +77,4 @@ def _files(folder: str) -> Iterator[Path]:
 
 
 def everything() -> tuple[Source, ...]:
-    return sources("src", "tests", "benchmarks", "examples")
+    return sources("src", "simulation", "tests", "benchmarks", "examples")

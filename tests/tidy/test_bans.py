@@ -43,7 +43,7 @@ MUTATORS = {
 def test_nothing_waits_in_an_order_that_cannot_be_repeated() -> None:
     found = [
         f"{file.at(node)} asyncio.{name}"
-        for file in sources("src")
+        for file in sources("src", "simulation")
         for node in file.nodes
         for name in _names_taken_from("asyncio", node)
         if name in UNREPEATABLE
@@ -67,7 +67,7 @@ def test_no_default_is_computed_when_the_module_loads() -> None:
     """`now=time.time()` is the time of the import for ever."""
     found = [
         f"{file.at(default)} {name}(...={ast.unparse(default)})"
-        for file in sources("src")
+        for file in sources("src", "simulation")
         for name, function in file.functions
         for default in [*function.args.defaults, *function.args.kw_defaults]
         if default is not None and any(isinstance(node, ast.Call) for node in ast.walk(default))
@@ -77,7 +77,7 @@ def test_no_default_is_computed_when_the_module_loads() -> None:
 
 def test_no_module_keeps_state() -> None:
     """Several brokers live in one process, so what one of them learns stays in its objects."""
-    assert [found for file in sources("src") for found in _module_state(file)] == []
+    assert [found for file in sources("src", "simulation") for found in _module_state(file)] == []
 
 
 def test_every_file_is_named_after_something() -> None:
@@ -104,7 +104,7 @@ def test_no_error_is_swallowed_without_a_word() -> None:
     """`except Exception: pass` hides the bug that it was written for, and every other one."""
     found = [
         f"{file.at(node)} {ast.unparse(node)!r}"
-        for file in sources("src")
+        for file in sources("src", "simulation")
         for node in file.nodes
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in ("Exception", "BaseException"))

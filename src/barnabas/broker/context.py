@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from barnabas.broker.authorization import (
+from barnabas.broker.coordination.coordinators import Coordinators
+from barnabas.broker.partitions.batch_conversion import Preparer
+from barnabas.broker.partitions.control_plane import Control
+from barnabas.broker.partitions.deleted_topics import GoneTopics
+from barnabas.broker.partitions.throttles import Throttles
+from barnabas.broker.security.authorization import (
     REQUIRED,
     AllowAll,
     Needs,
@@ -13,25 +18,20 @@ from barnabas.broker.authorization import (
     Principal,
     ResourceType,
 )
-from barnabas.broker.control import Control
-from barnabas.broker.coordinators import Coordinators
-from barnabas.broker.gone_topics import GoneTopics
-from barnabas.broker.preparation import Preparer
-from barnabas.broker.throttles import Throttles
 from barnabas.cluster.loading import load_configs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from barnabas.broker.controller_runner import ControllerRunner
-    from barnabas.broker.dynamic_config import DynamicConfig
-    from barnabas.broker.internal_topics import InternalTopics
-    from barnabas.broker.marker_channel import MarkerChannels
-    from barnabas.broker.producer_ids import ProducerIds
-    from barnabas.broker.replicas import Replicas
-    from barnabas.broker.shards import Shards
-    from barnabas.broker.verifier import Verifier
-    from barnabas.broker.watched_clock import WatchedClock
+    from barnabas.broker.configs.dynamic_config import DynamicConfig
+    from barnabas.broker.controller.runner import ControllerRunner
+    from barnabas.broker.coordination.internal_topics import InternalTopics
+    from barnabas.broker.coordination.marker_channel import MarkerChannels
+    from barnabas.broker.coordination.producer_ids import ProducerIds
+    from barnabas.broker.coordination.shards import Shards
+    from barnabas.broker.coordination.verifier import Verifier
+    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.runtime.watched_clock import WatchedClock
     from barnabas.clock import Random
     from barnabas.cluster.image import BrokerImage, ClusterImage
     from barnabas.cluster.store import MetadataStore

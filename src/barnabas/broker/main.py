@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from barnabas.broker.machine import this_machine
+from barnabas.broker.seams import this_machine
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from barnabas.errors import BarnabasError

@@ -17,32 +17,32 @@ from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.acceptor import Acceptor
-from barnabas.broker.cleaning import Cleaning
-from barnabas.broker.connections import Connections
+from barnabas.broker.configs.dynamic_config import DynamicConfig, apply_log_level
+from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VERSION
+from barnabas.broker.configs.inter_broker_version import writes_isrs
 from barnabas.broker.context import Node
-from barnabas.broker.controller_runner import ControllerRunner
-from barnabas.broker.dynamic_config import DynamicConfig, apply_log_level
-from barnabas.broker.housekeeping import Housekeeping
-from barnabas.broker.inter_broker_version import NAME as INTER_BROKER_VERSION
-from barnabas.broker.inter_broker_version import writes_isrs
-from barnabas.broker.internal_topics import InternalTopics
-from barnabas.broker.lanes import OF_THE_LOOP
-from barnabas.broker.listeners import (
+from barnabas.broker.controller.registration import ensure_base
+from barnabas.broker.controller.runner import ControllerRunner
+from barnabas.broker.coordination.internal_topics import InternalTopics
+from barnabas.broker.coordination.producer_ids import ProducerIds
+from barnabas.broker.inter_broker.inter_broker import Neighbours
+from barnabas.broker.inter_broker.peers import Peers
+from barnabas.broker.network.acceptor import Acceptor
+from barnabas.broker.network.connections import Connections
+from barnabas.broker.network.listeners import (
     Listener,
     advertised_endpoints,
     configured_listeners,
     exposures,
     socket_options,
 )
-from barnabas.broker.machine import Machine, this_machine
-from barnabas.broker.neighbours import Neighbours
-from barnabas.broker.peers import Peers
-from barnabas.broker.producer_ids import ProducerIds
-from barnabas.broker.registration import ensure_base
-from barnabas.broker.replicas import Replicas
-from barnabas.broker.router import Router
-from barnabas.broker.watched_clock import WatchedClock
+from barnabas.broker.network.router import Router
+from barnabas.broker.partitions.cleaner_schedule import Cleaning
+from barnabas.broker.partitions.housekeeping import Housekeeping
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.runtime.disk_threads import OF_THE_LOOP
+from barnabas.broker.runtime.watched_clock import WatchedClock
+from barnabas.broker.seams import Machine, this_machine
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage
 from barnabas.cluster.store import MetadataStore
@@ -54,7 +54,7 @@ from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.metrics_listener import MetricsListener
+    from barnabas.broker.metrics.listener import MetricsListener
 
 _log = logging.getLogger(__name__)
 
@@ -149,8 +149,8 @@ class Server:
         port = self.config.int("barnabas.metrics.port")
         if port:
             # Only here, so that a broker of which nobody asks this loads nothing for it.
-            from barnabas.broker.metrics_listener import MetricsListener
-            from barnabas.broker.metrics_page import page
+            from barnabas.broker.metrics.listener import MetricsListener
+            from barnabas.broker.metrics.page import page
 
             def this_page() -> bytes:
                 neighbours = self._neighbours

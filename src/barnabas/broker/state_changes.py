@@ -18,7 +18,7 @@ from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.types import TopicPartition, uuid_text
 
 if TYPE_CHECKING:
-    from barnabas.cluster.control import IsrAnswer, IsrProposal
+    from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
     from barnabas.replication.partition import Partition
 
 T = TypeVar("T")

@@ -42,11 +42,21 @@ _COMMANDS = {
 }
 
 
-class _Commands(click.Group):
-    """Loads `barnabas.cli.<name>_command` for the command `<name>`, and only that.
+_MODULES = {
+    "elect-leaders": "partitions.elect_command",
+    "reassign": "partitions.reassign_command",
+    "produce": "records.produce_command",
+    "consume": "records.consume_command",
+    "collect": "records.collect_command",
+    "dead-letters": "records.dead_letters_command",
+    "records": "records.delete_command",
+    "table": "table_command",
+}
+"""Of the commands that do not stand in `<name>/command.py`."""
 
-    Of a name of several words the module has the first one.
-    """
+
+class _Commands(click.Group):
+    """Loads the module of the command that is called, and no other one."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -65,7 +75,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"barnabas.cli.{cmd_name.partition('-')[0]}_command")
+        module = import_module(f"barnabas.cli.{_MODULES.get(cmd_name, f'{cmd_name}.command')}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 

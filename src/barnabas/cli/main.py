@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code (0 done, 1 failed, 2 the command line is wrong)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:2] == ["server", "start"]:
-        from barnabas.cli.server import start
+        from barnabas.cli.server.start_command import start
 
         return start(words[2:])
     from barnabas.cli.app import run

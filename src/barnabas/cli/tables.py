@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from barnabas.cli.config_text import heading, synonym_text
-from barnabas.cli.describe import (
+from barnabas.cli.configs.text import heading, synonym_text
+from barnabas.cli.topics.describe import (
     NOTHING_MOVES,
     Described,
     Filters,
@@ -15,7 +15,7 @@ from barnabas.cli.describe import (
     own_configs,
     replication_factor,
 )
-from barnabas.client.configs import ConfigEntry, ConfigResource
+from barnabas.client.admin.configs import ConfigEntry, ConfigResource
 from barnabas.client.view import PartitionView
 from barnabas.types import uuid_text
 

@@ -12,16 +12,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin, ConfigOperation, ConfigResource, NewTopic
-    from barnabas.client.batch import ProducerRecord
-    from barnabas.client.committed import GroupMetadata, OffsetAndMetadata
-    from barnabas.client.consumer import Consumer
-    from barnabas.client.delivery import RecordMetadata
-    from barnabas.client.fetched import ConsumerRecord
+    from barnabas.client.admin.admin import Admin, ConfigOperation, ConfigResource, NewTopic
+    from barnabas.client.consumer.committed import GroupMetadata, OffsetAndMetadata
+    from barnabas.client.consumer.consumer import Consumer
+    from barnabas.client.consumer.fetched import ConsumerRecord
+    from barnabas.client.consumer.subscription import RebalanceListener
     from barnabas.client.offsets import OffsetAndTimestamp
-    from barnabas.client.producer import Producer
-    from barnabas.client.subscription import RebalanceListener
-    from barnabas.client.sync import SyncAdmin, SyncConsumer, SyncProducer
+    from barnabas.client.producer.batch import ProducerRecord
+    from barnabas.client.producer.delivery import RecordMetadata
+    from barnabas.client.producer.producer import Producer
+    from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
     from barnabas.types import TopicPartition
 
 __all__ = [
@@ -46,22 +46,22 @@ __all__ = [
 
 _HOMES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "Admin": "barnabas.client.admin",
-        "ConfigOperation": "barnabas.client.admin",
-        "ConfigResource": "barnabas.client.admin",
-        "Consumer": "barnabas.client.consumer",
-        "ConsumerRecord": "barnabas.client.fetched",
-        "GroupMetadata": "barnabas.client.committed",
-        "NewTopic": "barnabas.client.admin",
-        "OffsetAndMetadata": "barnabas.client.committed",
+        "Admin": "barnabas.client.admin.admin",
+        "ConfigOperation": "barnabas.client.admin.admin",
+        "ConfigResource": "barnabas.client.admin.admin",
+        "Consumer": "barnabas.client.consumer.consumer",
+        "ConsumerRecord": "barnabas.client.consumer.fetched",
+        "GroupMetadata": "barnabas.client.consumer.committed",
+        "NewTopic": "barnabas.client.admin.admin",
+        "OffsetAndMetadata": "barnabas.client.consumer.committed",
         "OffsetAndTimestamp": "barnabas.client.offsets",
-        "Producer": "barnabas.client.producer",
-        "ProducerRecord": "barnabas.client.batch",
-        "RebalanceListener": "barnabas.client.subscription",
-        "RecordMetadata": "barnabas.client.delivery",
-        "SyncAdmin": "barnabas.client.sync",
-        "SyncConsumer": "barnabas.client.sync",
-        "SyncProducer": "barnabas.client.sync",
+        "Producer": "barnabas.client.producer.producer",
+        "ProducerRecord": "barnabas.client.producer.batch",
+        "RebalanceListener": "barnabas.client.consumer.subscription",
+        "RecordMetadata": "barnabas.client.producer.delivery",
+        "SyncAdmin": "barnabas.client.sync.producer",
+        "SyncConsumer": "barnabas.client.sync.producer",
+        "SyncProducer": "barnabas.client.sync.producer",
         "TopicPartition": "barnabas.types",
     }
 )

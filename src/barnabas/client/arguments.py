@@ -14,8 +14,8 @@ from contextlib import suppress
 from operator import index
 from typing import Final, NamedTuple, TypeVar
 
-from barnabas.client.batch import CheckedRecord, ProducerRecord
 from barnabas.client.errors import InvalidTopicName
+from barnabas.client.producer.batch import CheckedRecord, ProducerRecord
 from barnabas.records.record import record_size_bound
 from barnabas.types import TopicPartition
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from barnabas.client.channel import Node
 from barnabas.client.errors import broker_error
-from barnabas.client.partitioner import Partitions
+from barnabas.client.producer.partitioner import Partitions
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from barnabas.types import TopicPartition

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from barnabas.cluster.control import UpdateMetadata
+    from barnabas.cluster.controller_requests import UpdateMetadata
 
 NO_LEADER = -1
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from barnabas.client.delivery import Delivery
-from barnabas.client.murmur2 import partition_for_key
-from barnabas.client.producer import Producer
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.murmur2 import partition_for_key
+from barnabas.client.producer.producer import Producer
 from barnabas.collector.bundle import Bundle
 from barnabas.collector.inbox import Inbox
 from barnabas.collector.packing import encoded, packed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
-from barnabas.client.admin import Admin
-from barnabas.client.consumer import Consumer
+from barnabas.client.admin.admin import Admin
+from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.offsets import LATEST
 from barnabas.collector.positions import POSITIONS_TOPIC, Positions
 from barnabas.collector.topic_end import records_until

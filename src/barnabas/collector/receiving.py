@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final, Protocol
 
 from barnabas.client.errors import DeliveryTimedOut
-from barnabas.client.producer import Producer
+from barnabas.client.producer.producer import Producer
 from barnabas.collector.forwarder import Forwarder
 from barnabas.collector.inbox import Inbox
 from barnabas.collector.shipment import Shipment, Shipped

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from barnabas.client.batch import ProducerRecord
-from barnabas.client.consumer import Consumer
-from barnabas.client.fetched import ConsumerRecord
-from barnabas.client.producer import Producer
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.fetched import ConsumerRecord
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.producer.producer import Producer
 from barnabas.collector.dead_letter_headers import (
     OF_DEAD_LETTERS,
     REPLAYED,

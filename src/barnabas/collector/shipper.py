@@ -23,10 +23,10 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import Final
 
-from barnabas.client.admin import Admin, NewTopic
-from barnabas.client.batch import ProducerRecord
-from barnabas.client.murmur2 import partition_for_key
-from barnabas.client.producer import Producer
+from barnabas.client.admin.admin import Admin, NewTopic
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.producer.murmur2 import partition_for_key
+from barnabas.client.producer.producer import Producer
 from barnabas.collector.encoding import LineEncoder
 from barnabas.collector.headers import HOST
 from barnabas.collector.log_paths import LogPaths

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
-from barnabas.client.consumer import Consumer
-from barnabas.client.fetched import ConsumerRecord
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.fetched import ConsumerRecord
 from barnabas.types import TopicPartition
 
 _POLL_MS: Final = 1_000

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.cluster import layout
-from barnabas.cluster.control import IsrAnswer, IsrProposal
+from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
 from barnabas.cluster.image import BrokerImage, ClusterImage, TopicImage
 from barnabas.cluster.store import Set
 from barnabas.controller import deletion, failure, isr, preference, reassignment, shutdown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from barnabas.cluster.control import ControlRequest
+from barnabas.cluster.controller_requests import ControlRequest
 from barnabas.cluster.image import ClusterImage
 from barnabas.cluster.store import Check, Create, Operation, Set
 

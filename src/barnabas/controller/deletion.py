@@ -12,7 +12,7 @@ from barnabas.cluster.image import NEVER_LED, NO_LEADER, TopicImage
 from barnabas.cluster.store import Delete
 from barnabas.controller.decision import Decision
 from barnabas.controller.draft import Draft
-from barnabas.controller.election import without
+from barnabas.controller.leader_election import without
 from barnabas.types import TopicPartition
 
 

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Se
 from typing import NamedTuple
 
 from barnabas.cluster import layout, store
-from barnabas.cluster.control import (
+from barnabas.cluster.controller_requests import (
     NO_EPOCH,
     WHILE_DELETING,
     LeaderAndIsr,
@@ -27,9 +27,9 @@ from barnabas.cluster.image import (
     TopicImage,
 )
 from barnabas.controller.decision import Decision, Send
-from barnabas.controller.election import elect, elect_unclean
 from barnabas.controller.guard import Settings, is_in_doubt, waits_for_ends
-from barnabas.controller.telling import Changed, New, all_roles, note, roles, to_all
+from barnabas.controller.leader_election import elect, elect_unclean
+from barnabas.controller.recipients import Changed, New, all_roles, note, roles, to_all
 from barnabas.types import TopicPartition
 
 _RECOVERING = b'"version":1,"leader_recovery_state":1,'

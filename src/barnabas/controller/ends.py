@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.controller.draft import Draft
-from barnabas.controller.election import succeed
 from barnabas.controller.guard import LogEnd, largest
+from barnabas.controller.leader_election import succeed
 from barnabas.types import TopicPartition
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Set
 from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.controller import reassignment
 from barnabas.controller.draft import Draft
-from barnabas.controller.election import elect, leader_last, without
 from barnabas.controller.guard import distrust
+from barnabas.controller.leader_election import elect, leader_last, without
 from barnabas.types import TopicPartition
 
 

@@ -24,7 +24,7 @@ from barnabas.cluster.image import (
     PartitionImage,
     TopicImage,
 )
-from barnabas.controller.election import succeed
+from barnabas.controller.leader_election import succeed
 from barnabas.types import TopicPartition
 
 

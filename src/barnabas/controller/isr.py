@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
+from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import NEVER_LED, PartitionImage
 from barnabas.cluster.layout import StateNode
 from barnabas.controller import reassignment

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage
 from barnabas.controller.draft import Draft
-from barnabas.controller.election import prefer
+from barnabas.controller.leader_election import prefer
 from barnabas.errors import (
     ElectionNotNeeded,
     EligibleLeadersNotAvailable,

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from barnabas.cluster.image import NEVER_LED, NO_LEADER, PartitionImage
 from barnabas.controller.draft import Draft
-from barnabas.controller.election import succeed, without
+from barnabas.controller.leader_election import succeed, without
 from barnabas.errors import (
     InvalidReplicaAssignment,
     NoReassignmentInProgress,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.cluster.image import NEVER_LED
 from barnabas.controller.draft import Draft
-from barnabas.controller.election import hand_over, without
+from barnabas.controller.leader_election import hand_over, without
 from barnabas.types import TopicPartition
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coordinator.decision import StateRecord
 from barnabas.coordinator.member import Member, Parked, Protocols
-from barnabas.coordinator.rebalance_story import KEPT_EVENTS, RebalanceStory
+from barnabas.coordinator.rebalance_log import KEPT_EVENTS, RebalanceStory
 from barnabas.coordinator.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from barnabas.coordinator.timers import Timer
 from barnabas.errors import CorruptData, FencedInstanceId, KafkaError, UnknownMemberId

@@ -33,7 +33,7 @@ from barnabas.coordinator.joining import Attempt, Caller
 from barnabas.coordinator.member import Parked
 from barnabas.coordinator.offset_answers import commit_answer, transactional_answer
 from barnabas.coordinator.offsets import Offsets
-from barnabas.coordinator.rebalance_story import Cause, cause
+from barnabas.coordinator.rebalance_log import Cause, cause
 from barnabas.coordinator.records import (
     GroupMetadataKey,
     GroupMetadataValue,

@@ -22,7 +22,7 @@ from barnabas.coordinator.rebalance import (
     refuse_sync,
     refused_join,
 )
-from barnabas.coordinator.rebalance_story import cause
+from barnabas.coordinator.rebalance_log import cause
 from barnabas.coordinator.timers import Timer
 from barnabas.errors import (
     FencedInstanceId,

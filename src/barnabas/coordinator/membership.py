@@ -14,7 +14,7 @@ from barnabas.coordinator.rebalance import (
     settle,
     synced_answer,
 )
-from barnabas.coordinator.rebalance_story import cause
+from barnabas.coordinator.rebalance_log import cause
 from barnabas.errors import (
     NONE,
     IllegalGeneration,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.coordinator.group import Group, GroupState
 from barnabas.coordinator.movement import movement
-from barnabas.coordinator.rebalance_story import Cause, RebalanceStory, cause
+from barnabas.coordinator.rebalance_log import Cause, RebalanceStory, cause
 from barnabas.errors import KafkaError, RebalanceInProgress, UnknownMemberId
 from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember

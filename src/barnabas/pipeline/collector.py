@@ -20,10 +20,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.client.batch import ProducerRecord
-from barnabas.client.delivery import Delivery
-from barnabas.client.murmur2 import partition_for_key
-from barnabas.client.sync import SyncProducer
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.producer.delivery import Delivery
+from barnabas.client.producer.murmur2 import partition_for_key
+from barnabas.client.sync.producer import SyncProducer
 from barnabas.collector.file_progress import FileProgress
 from barnabas.collector.headers import CUT, FILE, FILE_ID, LINE, POSITION
 from barnabas.collector.line_cutter import Line

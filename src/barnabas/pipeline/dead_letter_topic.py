@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from barnabas.client.batch import ProducerRecord
-from barnabas.client.sync import SyncConsumer, SyncProducer
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.client.sync.producer import SyncConsumer, SyncProducer
 from barnabas.collector.dead_letter_headers import (
     BATCH,
     QUERY,

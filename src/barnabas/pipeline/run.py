@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import barnabas
-from barnabas.client.admin import NewTopic
-from barnabas.client.sync import SyncAdmin
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.sync.producer import SyncAdmin
 from barnabas.errors import TopicAlreadyExists
 from barnabas.pipeline.accounts import Accounts, read_accounts
 from barnabas.pipeline.application import Application, Collecting, Report, Source

@@ -30,7 +30,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships neither stubs nor 
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, BatchHeader, iterate_batches, verify_crc
 from barnabas.records.compression import NONE, decompress
-from barnabas.records.control import ABORT, read_marker
+from barnabas.records.control_records import ABORT, read_marker
 from barnabas.records.fields import (
     PADDING,
     Blobs,

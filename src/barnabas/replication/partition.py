@@ -20,7 +20,7 @@ from collections.abc import Container, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
+from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.errors import (
     FencedLeaderEpoch,
@@ -35,7 +35,7 @@ from barnabas.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from barnabas.replication.remote import NEVER_MS, UNKNOWN_EPOCH, UNKNOWN_OFFSET, Remote
+from barnabas.replication.follower_state import NEVER_MS, UNKNOWN_EPOCH, UNKNOWN_OFFSET, Remote
 from barnabas.types import TopicPartition
 
 NO_EPOCH = -1

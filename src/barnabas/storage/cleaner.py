@@ -29,7 +29,7 @@ from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.log import Log
 from barnabas.storage.producers import NO_OFFSET, Producer
 from barnabas.storage.segment import Segment, Sizes
-from barnabas.storage.transactions import ABORTED_ENTRY_BYTES, Aborted
+from barnabas.storage.transaction_index import ABORTED_ENTRY_BYTES, Aborted
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from barnabas.records.batch import (
     iterate_batches,
     verify_crc,
 )
-from barnabas.records.control import Marker, read_marker
+from barnabas.records.control_records import Marker, read_marker
 
 
 class Copy(NamedTuple):

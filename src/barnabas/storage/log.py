@@ -23,8 +23,8 @@ from typing import NoReturn
 from barnabas.config import LogConfig
 from barnabas.errors import OffsetOutOfRange, is_out_of_descriptors
 from barnabas.records.batch import PREFIX, BatchHeader, stamp_in_place
-from barnabas.records.control import ABORT, Marker
-from barnabas.storage.admission import Limits, admit
+from barnabas.records.control_records import ABORT, Marker
+from barnabas.storage.batch_validation import Limits, admit
 from barnabas.storage.contents import Contents
 from barnabas.storage.copies import Copy, check_copies
 from barnabas.storage.cut import Cut
@@ -45,7 +45,7 @@ from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
 from barnabas.storage.snapshot import snapshot_path
 from barnabas.storage.swap import Swaps
-from barnabas.storage.transactions import Aborted, AbortedTransaction
+from barnabas.storage.transaction_index import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from barnabas.errors import CorruptMessage, InvalidRecord, MessageTooLarge
 from barnabas.records.batch import BatchHeader, read_header, verify_crc
-from barnabas.records.control import Marker, read_marker
-from barnabas.storage.admission import Limits
+from barnabas.records.control_records import Marker, read_marker
+from barnabas.storage.batch_validation import Limits
 
 
 def admit_own(records: memoryview, limits: Limits) -> BatchHeader:

@@ -28,8 +28,8 @@ from barnabas.errors import (
     UnknownProducerId,
 )
 from barnabas.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, TRANSACTIONAL, BatchHeader
-from barnabas.records.control import Marker
-from barnabas.storage.transactions import Ended, OpenTransactions
+from barnabas.records.control_records import Marker
+from barnabas.storage.transaction_index import Ended, OpenTransactions
 
 _KEPT_BATCHES = 5
 _EXPIRED_AT_ONCE = 2000

@@ -55,7 +55,7 @@ from barnabas.storage.snapshot import (
     snapshot_path,
     write_snapshot,
 )
-from barnabas.storage.transactions import ABORTED_ENTRY_BYTES
+from barnabas.storage.transaction_index import ABORTED_ENTRY_BYTES
 from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)

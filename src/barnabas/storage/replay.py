@@ -10,12 +10,12 @@ from pathlib import Path
 from struct import Struct
 
 from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, read_header
-from barnabas.records.control import ABORT, read_marker
+from barnabas.records.control_records import ABORT, read_marker
 from barnabas.storage.files import Files
 from barnabas.storage.producers import Producers
 from barnabas.storage.segment import Located, Segment
 from barnabas.storage.snapshot import load_newest_snapshot
-from barnabas.storage.transactions import Aborted
+from barnabas.storage.transaction_index import Aborted
 
 _LOOK = Struct(">8xi4xb26xq")  # batch length, magic and producer id: all that most batches are for
 _MAGIC = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from barnabas.storage.admission import Limits
+from barnabas.storage.batch_validation import Limits
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
 from barnabas.storage.segment import Segment
 

@@ -23,7 +23,7 @@ from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, BatchHeader, read_header
 from barnabas.storage.files import Bytes, File, Files
 from barnabas.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, SparseIndex
-from barnabas.storage.transactions import ABORTED_ENTRY_BYTES, Aborted, AbortedIndex
+from barnabas.storage.transaction_index import ABORTED_ENTRY_BYTES, Aborted, AbortedIndex
 from barnabas.types import FileSlice
 
 LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"

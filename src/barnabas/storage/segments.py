@@ -15,7 +15,7 @@ from typing import overload
 
 from barnabas.storage.files import Files
 from barnabas.storage.segment import Segment
-from barnabas.storage.transactions import AbortedTransaction
+from barnabas.storage.transaction_index import AbortedTransaction
 from barnabas.types import FileSlice
 
 _OPEN_ROLLED = 2  # rolled segments whose files stay open for readers that catch up

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from barnabas.records.batch import assign_in_place
-from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
+from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
-from barnabas.simulation.whole.history import (
+from barnabas.types import TopicPartition
+from simulation.whole.history import (
     FAIL,
     OK,
     UNKNOWN,
@@ -18,11 +19,10 @@ from barnabas.simulation.whole.history import (
     Transaction,
     Writing,
 )
-from barnabas.simulation.whole.rules import Allowed, Evidence, Tally
-from barnabas.simulation.whole.surroundings import ATOMIC, COPIERS, COPIES, MEMBERS, ONE, SURE
-from barnabas.simulation.whole.truth import Truth
-from barnabas.simulation.whole.verdict import judge_evidence
-from barnabas.types import TopicPartition
+from simulation.whole.rules import Allowed, Evidence, Tally
+from simulation.whole.surroundings import ATOMIC, COPIERS, COPIES, MEMBERS, ONE, SURE
+from simulation.whole.truth import Truth
+from simulation.whole.verdict import judge_evidence
 
 SURE_0, ONE_0, ATOMIC_0, COPIES_0 = (
     TopicPartition(topic, 0) for topic in (SURE, ONE, ATOMIC, COPIES)

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.cluster.image import PartitionImage
 from barnabas.controller import draft, failure
-from barnabas.controller.election import elect
+from barnabas.controller.leader_election import elect
 from barnabas.coordinator.transactions import Transactions
 from barnabas.replication.follower import Follower
 from barnabas.replication.partition import Advance, Partition

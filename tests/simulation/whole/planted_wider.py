@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.clock_jumps import ClockJumps
-from barnabas.broker.housekeeping import Housekeeping
-from barnabas.broker.log_changes import LogChanges
-from barnabas.broker.replica import Replica
-from barnabas.broker.replicas import Replicas
-from barnabas.broker.turns import Steps
-from barnabas.client.batch import CheckedRecord, ProducerRecord
-from barnabas.client.outbox import Outbox
-from barnabas.client.partition_queue import PartitionQueue
-from barnabas.client.producer import Producer
+from barnabas.broker.partitions.housekeeping import Housekeeping
+from barnabas.broker.partitions.log_changes import LogChanges
+from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.runtime.clock_jumps import ClockJumps
+from barnabas.broker.runtime.steps import Steps
+from barnabas.client.producer.batch import CheckedRecord, ProducerRecord
+from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.producer.producer import Producer
+from barnabas.client.sync.outbox import Outbox
 from barnabas.client.tasks import Tasks
 from barnabas.errors import BarnabasError
 from barnabas.storage.compaction.transactions import Transactions

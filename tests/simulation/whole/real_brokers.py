@@ -11,8 +11,8 @@ from barnabas.client.channel import system_seams
 from barnabas.clock import SystemClock
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.config import BrokerConfig
-from barnabas.simulation.whole.clients import Clients
-from barnabas.simulation.whole.surroundings import Options
+from simulation.whole.clients import Clients
+from simulation.whole.surroundings import Options
 from tests.integration.broker_process import free_port
 
 PATIENCE_MS = 120_000  # of whoever waits, on a machine that does much else

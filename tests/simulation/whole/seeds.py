@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
-from barnabas.simulation.whole.__main__ import never_met, summary
-from barnabas.simulation.whole.plan import draw
-from barnabas.simulation.whole.run import Outcome, run
-from barnabas.simulation.whole.shrink import shrink
+from simulation.whole.__main__ import never_met, summary
+from simulation.whole.plan import draw
+from simulation.whole.run import Outcome, run
+from simulation.whole.shrink import shrink
 
 HELD = range(72)
 

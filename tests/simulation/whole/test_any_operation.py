@@ -11,13 +11,13 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.records.batch import iterate_batches
 from barnabas.records.record import BatchBuilder, iterate_records
-from barnabas.simulation.whole.files import SimFiles
-from barnabas.simulation.whole.lives import ProcessOver
-from barnabas.simulation.whole.strike import Strike
 from barnabas.storage.log import Log
 from barnabas.storage.segment import Segment
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from simulation.whole.files import SimFiles
+from simulation.whole.lives import ProcessOver
+from simulation.whole.strike import Strike
 from tests.simulation.whole.set_clock import SetClock
 from tests.unit.storage.compaction.passes import clean, keyed
 from tests.unit.storage.disk import append, batch, read

@@ -12,18 +12,18 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from barnabas.broker.authorization import ANONYMOUS
 from barnabas.broker.context import Context
 from barnabas.broker.handlers.delete_topics import handle
+from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.broker.server import Server
 from barnabas.client import Consumer, Producer
 from barnabas.errors import NotController, UnknownTopicOrPartition
 from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from barnabas.simulation.whole.brokers import DATA, Brokers, MachineRoom
-from barnabas.simulation.whole.lives import LifeOver
-from barnabas.simulation.whole.loop import within
-from barnabas.simulation.whole.seams import client_seams
+from simulation.whole.brokers import DATA, Brokers, MachineRoom
+from simulation.whole.lives import LifeOver
+from simulation.whole.loop import within
+from simulation.whole.seams import client_seams
 from tests.foreign import CHECKOUT
 from tests.simulation.whole.turmoil import TOPIC, Turmoil
 

@@ -10,13 +10,13 @@ import pytest
 
 from barnabas.client.channel import system_seams
 from barnabas.clock import SystemClock
-from barnabas.simulation.story import words
-from barnabas.simulation.whole.clients import Clients
-from barnabas.simulation.whole.history import FAIL, OK, UNKNOWN
-from barnabas.simulation.whole.rules import Allowed
-from barnabas.simulation.whole.surroundings import Options
-from barnabas.simulation.whole.verdict import Judged, judge
-from barnabas.simulation.whole.witness import Witness
+from simulation.story import words
+from simulation.whole.clients import Clients
+from simulation.whole.history import FAIL, OK, UNKNOWN
+from simulation.whole.rules import Allowed
+from simulation.whole.surroundings import Options
+from simulation.whole.verdict import Judged, judge
+from simulation.whole.witness import Witness
 from tests.simulation.whole.real_brokers import PATIENCE_MS, Brokers, run_for
 
 OF_THE_SIMULATION = {"compacted", "healthy", "lagging", "namesake", "start", "young"}

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.clock_jumps import LASTING_MS
-from barnabas.broker.replica import Replica
+from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.runtime.clock_jumps import LASTING_MS
 from barnabas.client import Admin, Consumer, Producer
-from barnabas.client.transaction_admin import TransactionDescription
+from barnabas.client.admin.transaction_admin import TransactionDescription
 from barnabas.errors import ProducerFenced
-from barnabas.simulation.whole.brokers import Brokers, MachineRoom, SimBroker
-from barnabas.simulation.whole.loop import within
-from barnabas.simulation.whole.seams import client_seams
+from simulation.whole.brokers import Brokers, MachineRoom, SimBroker
+from simulation.whole.loop import within
+from simulation.whole.seams import client_seams
 
 TOPIC, GROUP = "stepped", "members"
 HOUR_MS = 3_600_000

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from barnabas.simulation.whole.files import SimFiles
-from barnabas.simulation.whole.lives import ProcessOver
-from barnabas.simulation.whole.strike import Strike
 from barnabas.storage.checkpoint import write_offsets
 from barnabas.storage.directory import RECOVERY_POINTS
 from barnabas.types import TopicPartition
+from simulation.whole.files import SimFiles
+from simulation.whole.lives import ProcessOver
+from simulation.whole.strike import Strike
 from tests.simulation.whole.set_clock import SetClock
 from tests.unit.storage.disk import batch
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.simulation.whole.files import SimFiles
-from barnabas.simulation.whole.lives import ProcessOver
-from barnabas.simulation.whole.strike import Strike
 from barnabas.storage.checkpoint import replace_file
 from barnabas.storage.files import Entry, File, Files, OsFiles
+from simulation.whole.files import SimFiles
+from simulation.whole.lives import ProcessOver
+from simulation.whole.strike import Strike
 from tests.effort import examples
 from tests.simulation.whole.set_clock import SetClock
 

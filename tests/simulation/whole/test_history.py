@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.simulation.story import words
-from barnabas.simulation.whole.history import (
+from barnabas.types import TopicPartition
+from simulation.story import words
+from simulation.whole.history import (
     OK,
     UNKNOWN,
     History,
@@ -12,7 +13,6 @@ from barnabas.simulation.whole.history import (
     Writing,
     id_of,
 )
-from barnabas.types import TopicPartition
 
 NAME = TopicPartition("sure", 0)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from barnabas.records.record import BatchBuilder
-from barnabas.simulation.whole.history import FAIL, OK, UNKNOWN, Era, History, Writing
-from barnabas.simulation.whole.keyed_rules import Row, judge_namesake, judge_table, same_records
-from barnabas.simulation.whole.rules import Tally
-from barnabas.simulation.whole.surroundings import FLEETING, KEYED
-from barnabas.simulation.whole.truth import Truth
 from barnabas.types import TopicPartition
+from simulation.whole.history import FAIL, OK, UNKNOWN, Era, History, Writing
+from simulation.whole.keyed_rules import Row, judge_namesake, judge_table, same_records
+from simulation.whole.rules import Tally
+from simulation.whole.surroundings import FLEETING, KEYED
+from simulation.whole.truth import Truth
 from tests.simulation.whole.hand_made import Log, Still
 
 KEYED_0, FLEETING_0 = TopicPartition(KEYED, 0), TopicPartition(FLEETING, 0)

@@ -10,10 +10,10 @@ import pytest
 
 from barnabas.config import LogConfig
 from barnabas.records.record import iterate_records
-from barnabas.simulation.whole.files import SimFiles
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from simulation.whole.files import SimFiles
 from tests.simulation.whole.set_clock import SetClock
 from tests.unit.storage.disk import append, batch, read
 

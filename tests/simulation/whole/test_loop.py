@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.simulation.whole.costs import WORKERS
-from barnabas.simulation.whole.lives import Life, LifeOver, ProcessOver
-from barnabas.simulation.whole.loop import LoopError, VirtualLoop, within
+from simulation.whole.costs import WORKERS
+from simulation.whole.lives import Life, LifeOver, ProcessOver
+from simulation.whole.loop import LoopError, VirtualLoop, within
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_whoever_spins_is_named(loop: VirtualLoop) -> None:
 
 
 def test_many_short_steps_are_no_spin(loop: VirtualLoop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.simulation.whole.loop._SPIN_STEPS", 100)
+    monkeypatch.setattr("simulation.whole.loop._SPIN_STEPS", 100)
 
     async def steady() -> None:
         for _ in range(1000):

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.broker.listeners import Listener
-from barnabas.simulation.whole.lives import Life
-from barnabas.simulation.whole.loop import VirtualLoop, within
-from barnabas.simulation.whole.network import Network
-from barnabas.simulation.whole.sockets import WINDOW_BYTES, ListeningSocket
+from barnabas.broker.network.listeners import Listener
+from simulation.whole.lives import Life
+from simulation.whole.loop import VirtualLoop, within
+from simulation.whole.network import Network
+from simulation.whole.sockets import WINDOW_BYTES, ListeningSocket
 
 PORT = 9092
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
-from barnabas.records.control import COMMIT
-from barnabas.simulation.whole.history import (
+from barnabas.records.control_records import COMMIT
+from barnabas.types import TopicPartition
+from simulation.whole.history import (
     FAIL,
     OK,
     OPEN,
@@ -19,9 +20,8 @@ from barnabas.simulation.whole.history import (
     Read,
     Writing,
 )
-from barnabas.simulation.whole.rules import RULES, Allowed, forgiven
-from barnabas.simulation.whole.surroundings import COPIERS, MEMBERS
-from barnabas.types import TopicPartition
+from simulation.whole.rules import RULES, Allowed, forgiven
+from simulation.whole.surroundings import COPIERS, MEMBERS
 from tests.simulation.whole.hand_made import (
     ATOMIC_0,
     COPIES_0,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from barnabas.simulation.whole.loop import VirtualLoop
-from barnabas.simulation.whole.seams import EPOCH_MS, VirtualClock
+from simulation.whole.loop import VirtualLoop
+from simulation.whole.seams import EPOCH_MS, VirtualClock
 
 
 def test_a_step_moves_the_calendar_of_one_machine_and_nothing_else() -> None:

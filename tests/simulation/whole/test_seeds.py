@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.simulation.whole.__main__ import main, never_met, unjudged
-from barnabas.simulation.whole.plan import draw
-from barnabas.simulation.whole.run import run
-from barnabas.simulation.whole.shrink import shrink
+from simulation.whole.__main__ import main, never_met, unjudged
+from simulation.whole.plan import draw
+from simulation.whole.run import run
+from simulation.whole.shrink import shrink
 from tests.foreign import CHECKOUT
 from tests.simulation.whole.planted import PLANTED
 from tests.simulation.whole.planted_wider import FOUND_BY, WIDER
@@ -53,7 +53,7 @@ def test_what_only_the_wider_world_finds_is_found(
 @pytest.mark.slow
 def test_other_hashes_give_the_same_bytes() -> None:
     def digests(hash_seed: str) -> str:
-        command = [sys.executable, "-m", "barnabas.simulation.whole", "--seed", "3"]
+        command = [sys.executable, "-m", "simulation.whole", "--seed", "3"]
         path = os.pathsep.join(sys.path)
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
         result = subprocess.run(

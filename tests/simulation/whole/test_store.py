@@ -23,10 +23,10 @@ from barnabas.cluster.store import (
     Set,
 )
 from barnabas.errors import ConfigError
-from barnabas.simulation.whole.loop import VirtualLoop
-from barnabas.simulation.whole.store import SimStore
-from barnabas.simulation.whole.store_link import Lane, Timing
-from barnabas.simulation.whole.store_session import SimSession
+from simulation.whole.loop import VirtualLoop
+from simulation.whole.store import SimStore
+from simulation.whole.store_link import Lane, Timing
+from simulation.whole.store_session import SimSession
 from tests.integration.metadata_stores import Stores
 from tests.integration.test_metadata_seam import (
     test_a_commit_does_all_or_nothing,

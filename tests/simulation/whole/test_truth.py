@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from barnabas.records.control import ABORT, COMMIT
+from barnabas.records.control_records import ABORT, COMMIT
 from barnabas.records.record import BatchBuilder
-from barnabas.simulation.whole.history import Read
-from barnabas.simulation.whole.truth import Truth
+from simulation.whole.history import Read
+from simulation.whole.truth import Truth
 from tests.simulation.whole.hand_made import ATOMIC_0, HandMade, Log
 
 _CRC_AT = 17

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.replica import Replica
+from barnabas.broker.partitions.replica import Replica
 from barnabas.client import Producer
-from barnabas.simulation.whole.clients import Clients
-from barnabas.simulation.whole.rules import Allowed, Tally
-from barnabas.simulation.whole.surroundings import ATOMIC, SURE, Options
-from barnabas.simulation.whole.verdict import Broken, Judged, judge
-from barnabas.simulation.whole.witness import Witness
 from barnabas.types import TopicPartition
+from simulation.whole.clients import Clients
+from simulation.whole.rules import Allowed, Tally
+from simulation.whole.surroundings import ATOMIC, SURE, Options
+from simulation.whole.verdict import Broken, Judged, judge
+from simulation.whole.witness import Witness
 from tests.simulation.whole.real_brokers import PATIENCE_MS, Brokers, run_for
 
 OPTIONS = Options(pause_ms=100, finish_ms=PATIENCE_MS, prepare_ms=PATIENCE_MS, dawdle_chance=0.0)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from barnabas.client.accumulator import Accumulator
-from barnabas.client.batch import CheckedRecord
 from barnabas.client.config import ProducerConfig
-from barnabas.client.delivery import Delivery
+from barnabas.client.producer.accumulator import Accumulator
+from barnabas.client.producer.batch import CheckedRecord
+from barnabas.client.producer.delivery import Delivery
 from barnabas.errors import (
     BarnabasError,
     NotEnoughReplicasAfterAppend,
     OutOfOrderSequenceNumber,
     ProducerFenced,
 )
-from barnabas.simulation.whole.history import FAIL, UNKNOWN, History, Writing
-from barnabas.simulation.whole.writers import settled
 from barnabas.types import TopicPartition
+from simulation.whole.history import FAIL, UNKNOWN, History, Writing
+from simulation.whole.writers import settled
 from tests.simulation.whole.hand_made import Still
 
 NAME = TopicPartition("t", 0)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from barnabas.client import Consumer, Producer
 from barnabas.cluster.store import MetadataError
-from barnabas.simulation.whole.brokers import Brokers, MachineRoom, SimBroker
-from barnabas.simulation.whole.lives import Life, LifeOver
-from barnabas.simulation.whole.loop import Finding, within
-from barnabas.simulation.whole.seams import client_seams
+from simulation.whole.brokers import Brokers, MachineRoom, SimBroker
+from simulation.whole.lives import Life, LifeOver
+from simulation.whole.loop import Finding, within
+from simulation.whole.seams import client_seams
 
 TOPIC = "topic"
 FAULTS_END_S = 15

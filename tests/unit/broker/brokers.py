@@ -11,12 +11,17 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from barnabas.broker import control_wire, metadata_wire
-from barnabas.broker.controller_runner import ControllerRunner
-from barnabas.broker.peers import Peers
-from barnabas.broker.registration import ensure_base
+from barnabas.broker.controller.registration import ensure_base
+from barnabas.broker.controller.runner import ControllerRunner
+from barnabas.broker.inter_broker import control_plane_wire, update_metadata_wire
+from barnabas.broker.inter_broker.peers import Peers
 from barnabas.clock import SystemClock, SystemRandom
-from barnabas.cluster.control import ControlRequest, LeaderAndIsr, StopReplica, UpdateMetadata
+from barnabas.cluster.controller_requests import (
+    ControlRequest,
+    LeaderAndIsr,
+    StopReplica,
+    UpdateMetadata,
+)
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.embedded_session import EmbeddedSession
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint, PartitionImage
@@ -195,12 +200,14 @@ class SomeBroker:
         value: ControlRequest
         configs = _Configs()
         if isinstance(request, LeaderAndIsrRequest):
-            value = control_wire.leader_and_isr_value(request, version, configs)
+            value = control_plane_wire.leader_and_isr_value(request, version, configs)
         elif isinstance(request, StopReplicaRequest):
-            (value,) = control_wire.stop_replica_values(request, version)
+            (value,) = control_plane_wire.stop_replica_values(request, version)
         else:
             assert isinstance(request, UpdateMetadataRequest)
-            value = metadata_wire.update_metadata_value(request, version, self.image, configs)
+            value = update_metadata_wire.update_metadata_value(
+                request, version, self.image, configs
+            )
         try:
             if request.broker_epoch < self.epochs[-1]:
                 raise StaleBrokerEpoch
@@ -210,9 +217,9 @@ class SomeBroker:
             code = error.code
         if isinstance(value, LeaderAndIsr):
             known = dict.fromkeys((state.topic_partition for state in value.partitions), 0)
-            return control_wire.leader_and_isr_response(value, {**known, **codes}), code
+            return control_plane_wire.leader_and_isr_response(value, {**known, **codes}), code
         if isinstance(value, StopReplica):
-            return control_wire.stop_replica_response(codes), code
+            return control_plane_wire.stop_replica_response(codes), code
         return UpdateMetadataResponse(), code
 
     def _fetched(self, request: FetchRequest) -> FetchResponse:

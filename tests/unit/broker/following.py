@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from barnabas.broker.fetchers import Fetchers
-from barnabas.broker.peers import Peers
-from barnabas.broker.replica import Replica
+from barnabas.broker.inter_broker.peers import Peers
+from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.replication.fetchers import Fetchers
 from barnabas.broker.server import Server
-from barnabas.cluster.control import LeaderAndIsr, PartitionState, UpdateMetadata
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, UpdateMetadata
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage, TopicImage
 from barnabas.config import BrokerConfig
 from barnabas.protocol.api import FETCH

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from barnabas.broker.housekeeping import Housekeeping
-from barnabas.broker.replica import Replica
-from barnabas.broker.replicas import Replicas
-from barnabas.broker.watched_clock import WatchedClock
+from barnabas.broker.partitions.housekeeping import Housekeeping
+from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.clock import SystemClock
-from barnabas.cluster.control import LeaderAndIsr, PartitionState, StopReplica
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.image import PartitionImage
 from barnabas.config import BrokerConfig
 from barnabas.storage.files import OsFiles

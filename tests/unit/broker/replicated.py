@@ -9,9 +9,14 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from barnabas import Broker
-from barnabas.broker.replica import Replica
-from barnabas.broker.replicas import Replicas
-from barnabas.cluster.control import IsrAnswer, IsrProposal, LeaderAndIsr, PartitionState
+from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.cluster.controller_requests import (
+    IsrAnswer,
+    IsrProposal,
+    LeaderAndIsr,
+    PartitionState,
+)
 from barnabas.cluster.image import PartitionImage
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.protocol.messages.fetch import (

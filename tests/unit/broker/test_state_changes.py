@@ -17,9 +17,9 @@ from barnabas.broker.state_changes import (
     shrink_lines,
     update_lines,
 )
-from barnabas.client.admin import NewTopic
-from barnabas.client.sync import SyncAdmin, SyncProducer
-from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
+from barnabas.client.admin.admin import NewTopic
+from barnabas.client.sync.producer import SyncAdmin, SyncProducer
+from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import PartitionImage
 from barnabas.replication.partition import FollowerFetch, Partition
 from barnabas.types import TopicPartition

@@ -12,11 +12,11 @@ from struct import pack
 
 import pytest
 
-from barnabas.cli import dump_log
-from barnabas.cli.dump_log import LogWalk, batch_line
+from barnabas.cli.dump import log as dump_log
+from barnabas.cli.dump.log import LogWalk, batch_line
 from barnabas.cli.main import main
 from barnabas.records.batch import LOG_APPEND_TIME, BatchHeader, read_header, seal
-from barnabas.records.control import ABORT, Marker, build_marker
+from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.producers import Producer, Producers
 from barnabas.storage.snapshot import encode_snapshot

@@ -7,9 +7,9 @@ from collections import deque
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from barnabas.client.batch import ProducerBatch
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import ConnectionLost, DeliveryTimedOut
+from barnabas.client.producer.batch import ProducerBatch
 from barnabas.errors import (
     BarnabasError,
     InvalidRecord,
@@ -19,7 +19,7 @@ from barnabas.errors import (
 from barnabas.records.batch import iterate_batches, verify_crc
 from barnabas.records.record import iterate_records
 from tests.effort import examples
-from tests.unit.client.test_accumulator import T0, identified, record
+from tests.unit.client.producer.test_accumulator import T0, identified, record
 
 _LIMIT_MS = ProducerConfig().delivery_timeout_ms
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.cluster.control import UpdateMetadata
+from barnabas.cluster.controller_requests import UpdateMetadata
 from barnabas.cluster.image import (
     BrokerImage,
     ClusterImage,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.effective_config import broker_configs, topic_configs
+from barnabas.broker.configs.effective_config import broker_configs, topic_configs
 from barnabas.config import BROKER_KEYS, TOPIC_KEYS, BrokerConfig
 from barnabas.config.dynamic_keys import DYNAMIC_KEYS, scope_of
 

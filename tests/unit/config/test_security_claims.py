@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from barnabas.broker.listeners import configured_listeners
+from barnabas.broker.network.listeners import configured_listeners
 from barnabas.config import BROKER_KEYS, BrokerConfig
 from barnabas.config.inert_security_keys import INERT_SECURITY_KEYS
 from barnabas.config.security_claims import CLAIMS

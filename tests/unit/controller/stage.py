@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.cluster import layout
-from barnabas.cluster.control import (
+from barnabas.cluster.controller_requests import (
     ControlRequest,
     IsrAnswer,
     IsrMember,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.cluster import layout
-from barnabas.cluster.control import LeaderAndIsr, StopReplica, UpdateMetadata
+from barnabas.cluster.controller_requests import LeaderAndIsr, StopReplica, UpdateMetadata
 from barnabas.cluster.image import (
     NO_LEADER,
     BrokerImage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
+from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.cluster.layout import StateNode
 from barnabas.controller.isr import Written

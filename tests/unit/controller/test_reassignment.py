@@ -7,7 +7,7 @@ import re
 import pytest
 
 from barnabas.cluster import layout
-from barnabas.cluster.control import IsrMember
+from barnabas.cluster.controller_requests import IsrMember
 from barnabas.cluster.image import NO_LEADER, PartitionImage
 from barnabas.cluster.store import ANY_VERSION, Set
 from barnabas.controller.controller import Decision, LogEnd

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from barnabas.cluster import layout
-from barnabas.cluster.control import IsrMember, IsrProposal, StopReplica
+from barnabas.cluster.controller_requests import IsrMember, IsrProposal, StopReplica
 from barnabas.cluster.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage, TopicImage
 from barnabas.cluster.store import Check, Create, Set
 from barnabas.controller.controller import Controller, Decision

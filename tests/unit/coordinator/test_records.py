@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.internal_lines import show_group_record, show_transaction_record
+from barnabas.cli.dump.internal_records import show_group_record, show_transaction_record
 from barnabas.coordinator.records import (
     GroupMetadataValue,
     OffsetCommitKey,

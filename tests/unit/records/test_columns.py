@@ -10,7 +10,7 @@ import pytest
 from barnabas.errors import CorruptData
 from barnabas.records.batch import CONTROL, LOG_APPEND_TIME, read_header, seal, stamp_in_place
 from barnabas.records.columns import Columns, iterate_columns
-from barnabas.records.control import ABORT, Marker, build_marker
+from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.records.record import BatchBuilder, iterate_records
 
 NOW_MS = 1_700_000_000_000

@@ -7,7 +7,7 @@ import pytest
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, BatchHeader, read_header, seal
 from barnabas.records.compression import CODEC_NAMES, GZIP, ZSTD, compress
-from barnabas.records.control import COMMIT, Marker, build_marker
+from barnabas.records.control_records import COMMIT, Marker, build_marker
 from barnabas.records.record import BatchBuilder, Record, iterate_records, record_size_bound
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
+from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import PartitionImage
 from barnabas.errors import (
     FencedLeaderEpoch,

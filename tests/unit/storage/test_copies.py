@@ -9,7 +9,7 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData, OutOfOrderSequenceNumber
 from barnabas.records.batch import assign_in_place, iterate_batches
-from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
+from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.records.crc32c import crc32c
 from barnabas.records.record import iterate_records
 from barnabas.storage.copies import check_copies

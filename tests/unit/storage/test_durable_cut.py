@@ -9,11 +9,11 @@ import pytest
 
 from barnabas.config import LogConfig
 from barnabas.records.record import BatchBuilder
-from barnabas.simulation.whole.files import SimFiles
 from barnabas.storage.cleaner import Checkpoints
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from simulation.whole.files import SimFiles
 from tests.unit.storage.disk import WatchedFiles, append, batch
 
 NAME = TopicPartition("t", 0)

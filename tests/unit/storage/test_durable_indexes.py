@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from barnabas.config import LogConfig
-from barnabas.simulation.whole.files import SimFiles
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
+from simulation.whole.files import SimFiles
 from tests.unit.storage.disk import append, batch
 from tests.unit.storage.test_durable_cut import DATA, NAME, Noon
 

@@ -11,7 +11,7 @@ from barnabas.errors import (
     UnknownProducerId,
 )
 from barnabas.records.batch import TRANSACTIONAL, BatchHeader
-from barnabas.records.control import ABORT, Marker
+from barnabas.records.control_records import ABORT, Marker
 from barnabas.storage.producers import Producers
 
 LAST = 2**31 - 1

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.config import LogConfig
 from barnabas.records.batch import assign_in_place
-from barnabas.records.control import ABORT, Marker, build_marker
+from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.storage.recovery import Start
 from tests.unit.storage.disk import (
     CLEAN,

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.config import LogConfig
 from barnabas.records.batch import iterate_batches
-from barnabas.records.control import ABORT, Marker, build_marker
+from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.records.record import iterate_records
 from barnabas.storage.log import Log
 from tests.unit.storage.disk import CRASHED, T0, batch, open_at, read

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config import LogConfig
-from barnabas.records.control import ABORT, COMMIT
+from barnabas.records.control_records import ABORT, COMMIT
 from barnabas.records.record import Record
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start

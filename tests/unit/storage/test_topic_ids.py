@@ -9,13 +9,13 @@ import pytest
 
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
-from barnabas.simulation.whole.files import SimFiles
 from barnabas.storage.files import OsFiles
 from barnabas.storage.partition_metadata import FILE_NAME as METADATA
 from barnabas.storage.partition_metadata import settle_topic_id
 from barnabas.storage.store import LogStore
 from barnabas.storage.topic_ids import FILE_NAME, TopicIds
 from barnabas.types import TopicPartition
+from simulation.whole.files import SimFiles
 from tests.simulation.whole.set_clock import SetClock
 from tests.unit.storage.disk import WatchedFiles, append, batch
 

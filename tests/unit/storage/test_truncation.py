@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.config import LogConfig
 from barnabas.errors import OutOfOrderSequenceNumber
-from barnabas.records.control import ABORT, COMMIT, Marker, build_marker
+from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition

@@ -5,10 +5,10 @@ Answered by the transaction's coordinator; the offsets go to the group's (TxnOff
 
 from __future__ import annotations
 
-from barnabas.broker.asked import ShardOutcome, settled
-from barnabas.broker.authorization import Operation, ResourceType
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.coordination.pending_reply import ShardOutcome, settled
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.transaction_answers import add_offsets_failed
 from barnabas.errors import (

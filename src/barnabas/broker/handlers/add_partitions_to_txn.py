@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import cast
 
-from barnabas.broker.asked import ShardOutcome, joined
-from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.coordinator.transaction_answers import add_failed, add_result, partitions_of
 from barnabas.errors import (

@@ -5,9 +5,9 @@ Our own brokers take theirs from the metadata store; a Kafka in the same cluster
 
 from __future__ import annotations
 
-from barnabas.broker.channel import Outcome
-from barnabas.broker.cluster_action import is_broker
 from barnabas.broker.context import Context
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.cluster_action import is_broker
 from barnabas.errors import (
     BrokerIdNotRegistered,
     ClusterAuthorizationFailed,

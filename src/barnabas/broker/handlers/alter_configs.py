@@ -5,10 +5,10 @@ Java's client has it deprecated since KIP-339, because two who alter at once und
 
 from __future__ import annotations
 
-from barnabas.broker.channel import Outcome
-from barnabas.broker.config_edit import replacement
-from barnabas.broker.config_resource import Alteration, alter_all
+from barnabas.broker.configs.config_edit import replacement
+from barnabas.broker.configs.config_resource import Alteration, alter_all
 from barnabas.broker.context import Context
+from barnabas.broker.network.channel import Outcome
 from barnabas.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.broker.authorization import CLUSTER_NAME
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.deadline import within
+from barnabas.broker.controller.deadline import within
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

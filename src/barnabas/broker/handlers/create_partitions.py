@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.deadline import within
+from barnabas.broker.controller.deadline import within
+from barnabas.broker.network.channel import Outcome
 from barnabas.errors import InvalidRequest, KafkaError, RequestTimedOut, TopicAuthorizationFailed
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

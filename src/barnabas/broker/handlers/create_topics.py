@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
-from barnabas.broker.channel import Outcome
+from barnabas.broker.configs.effective_config import topic_configs
 from barnabas.broker.context import Context
-from barnabas.broker.deadline import within
-from barnabas.broker.effective_config import topic_configs
+from barnabas.broker.controller.deadline import within
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.cluster.image import TopicImage
 from barnabas.config import topic_warnings
 from barnabas.controller.topics import NewTopic

@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.replica import Replica
-from barnabas.broker.slices import Pace, Slices, sliced
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.errors import (
     InvalidTopic,

@@ -5,10 +5,10 @@ A result says what the request said: a topic that was asked for by name has no i
 
 from __future__ import annotations
 
-from barnabas.broker.authorization import Operation, ResourceType
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.deadline import within
+from barnabas.broker.controller.deadline import within
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.errors import (
     InvalidRequest,
     KafkaError,

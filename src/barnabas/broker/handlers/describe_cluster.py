@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.broker.authorization import CLUSTER_NAME, ResourceType
-from barnabas.broker.authorized_operations import authorized_operations
 from barnabas.broker.context import Context
+from barnabas.broker.security.authorization import CLUSTER_NAME, ResourceType
+from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.errors import UnsupportedEndpointType
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,

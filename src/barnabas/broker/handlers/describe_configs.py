@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
-from barnabas.broker.channel import Outcome
-from barnabas.broker.context import Context
-from barnabas.broker.effective_config import (
+from barnabas.broker.configs.effective_config import (
     Effective,
     Source,
     broker_configs,
     cluster_configs,
     topic_configs,
 )
-from barnabas.broker.slices import Pace, Slices, sliced
+from barnabas.broker.context import Context
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.controller.topics import check_topic_name
 from barnabas.errors import (
     ClusterAuthorizationFailed,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from barnabas.broker.asked import ShardOutcome, joined
-from barnabas.broker.authorization import ResourceType
-from barnabas.broker.authorized_operations import authorized_operations
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.slices import Pace, Slices, sliced
+from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.security.authorization import ResourceType
+from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.errors import NONE, GroupAuthorizationFailed, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_groups import (

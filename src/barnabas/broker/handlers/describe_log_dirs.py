@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from barnabas.broker.authorization import CLUSTER_NAME
 from barnabas.broker.context import Context
+from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import ClusterAuthorizationFailed, KafkaStorageError
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

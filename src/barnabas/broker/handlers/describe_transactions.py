@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from barnabas.broker.asked import ShardOutcome, joined
-from barnabas.broker.authorization import Operation, ResourceType
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.slices import Pace, Slices, sliced
+from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.coordinator.transaction_answers import describe_failed
 from barnabas.errors import InvalidRequest, TransactionalIdAuthorizationFailed
 from barnabas.protocol.message import Message

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from barnabas.broker.authorization import CLUSTER_NAME
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.deadline import within
+from barnabas.broker.controller.deadline import within
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,

@@ -5,8 +5,8 @@ Answered when the outcome is in the log for good; its markers follow.
 
 from __future__ import annotations
 
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.network.channel import Outcome
 from barnabas.coordinator.transaction_answers import end_failed
 from barnabas.errors import InvalidRequest, TransactionalIdAuthorizationFailed
 from barnabas.protocol.messages.end_txn import EndTxnRequest

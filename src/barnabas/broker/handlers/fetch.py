@@ -16,14 +16,14 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, cast
 
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.fetch_pass import TOPIC_IDS, FetchPass
-from barnabas.broker.follower_fetch import FollowerPass, replica_id_of
-from barnabas.broker.lanes import in_lane
-from barnabas.broker.near_fetch import NearPass
-from barnabas.broker.parked_fetch import ParkedFetch
-from barnabas.broker.slices import Pace, Slices, freed, sliced
+from barnabas.broker.fetching.fetch_pass import TOPIC_IDS, FetchPass
+from barnabas.broker.fetching.follower_fetch import FollowerPass, replica_id_of
+from barnabas.broker.fetching.parked_fetch import ParkedFetch
+from barnabas.broker.fetching.replica_fetch import NearPass
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.replication.fetch_session import FetchSession

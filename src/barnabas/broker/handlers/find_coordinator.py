@@ -6,11 +6,11 @@ client asks for a coordinator, and the answer waits for it: the client's next st
 
 from __future__ import annotations
 
-from barnabas.broker.authorization import Operation, ResourceType
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.deadline import within
-from barnabas.broker.slices import Pace, Slices, sliced
+from barnabas.broker.controller.deadline import within
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.coordinator.placing import partition_of
 from barnabas.errors import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from barnabas.broker.channel import Outcome
-from barnabas.broker.config_edit import Change, increments
-from barnabas.broker.config_resource import Alteration, alter_all
+from barnabas.broker.configs.config_edit import Change, increments
+from barnabas.broker.configs.config_resource import Alteration, alter_all
 from barnabas.broker.context import Context
+from barnabas.broker.network.channel import Outcome
 from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,

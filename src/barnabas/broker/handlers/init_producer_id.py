@@ -6,10 +6,10 @@ With a transactional id the transaction coordinator answers, and fences whoever 
 
 from __future__ import annotations
 
-from barnabas.broker.asked import ShardOutcome, settled
-from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.coordination.pending_reply import ShardOutcome, settled
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,

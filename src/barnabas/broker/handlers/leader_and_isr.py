@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from barnabas.broker.channel import Hold, Outcome
-from barnabas.broker.cluster_action import (
-    check_order,
-    check_order_once_registered,
-    configs_of,
-)
 from barnabas.broker.context import Context
-from barnabas.broker.control_wire import (
+from barnabas.broker.inter_broker.control_plane_wire import (
     in_pieces,
     leader_and_isr_response,
     leader_and_isr_topics,
     leader_and_isr_value,
+)
+from barnabas.broker.network.channel import Hold, Outcome
+from barnabas.broker.security.cluster_action import (
+    check_order,
+    check_order_once_registered,
+    configs_of,
 )
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import joined
-from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.coordination.pending_reply import joined
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import NONE, CoordinatorLoadInProgress, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.list_groups import (

@@ -22,11 +22,11 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.lanes import in_lane
-from barnabas.broker.replica import Replica
-from barnabas.broker.slices import Pace, Slices, sliced
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.errors import (
     CorruptData,
     InvalidRequest,

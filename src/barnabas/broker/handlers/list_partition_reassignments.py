@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.broker.authorization import CLUSTER_NAME
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.errors import ClusterAuthorizationFailed, KafkaError
 from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import joined
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.coordination.pending_reply import joined
+from barnabas.broker.network.channel import Outcome
 from barnabas.coordinator.transaction_answers import list_failed, listed_together
 from barnabas.errors import CoordinatorLoadInProgress
 from barnabas.protocol.message import Message

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
-from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
-from barnabas.broker.authorized_operations import authorized_operations
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.deadline import within
-from barnabas.broker.slices import Pace, Slices, freed, sliced
+from barnabas.broker.controller.deadline import within
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.broker.security.authorized_operations import authorized_operations
 from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.controller.topics import NewTopic, check_topic_name

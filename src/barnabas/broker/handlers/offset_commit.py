@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import ShardOutcome, joined
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.offset_topics import Refused, add_refused, screen
+from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
+from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
+from barnabas.broker.network.channel import Outcome
 from barnabas.coordinator.offset_answers import commit_answer
 from barnabas.errors import GroupAuthorizationFailed, KafkaError, UnsupportedVersion
 from barnabas.protocol.message import Message

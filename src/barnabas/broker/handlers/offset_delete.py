@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import joined
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.offset_topics import Refused, add_refused, screen
+from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
+from barnabas.broker.coordination.pending_reply import joined
+from barnabas.broker.network.channel import Outcome
 from barnabas.errors import NONE, GroupAuthorizationFailed, InvalidGroupId, KafkaError
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.offset_delete import (

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import ShardOutcome, joined
-from barnabas.broker.authorization import Operation, ResourceType
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
+from barnabas.broker.coordination.pending_reply import ShardOutcome, joined
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.coordinator.offset_answers import Error, fetch_answer, no_offset
 from barnabas.errors import (
     GroupAuthorizationFailed,

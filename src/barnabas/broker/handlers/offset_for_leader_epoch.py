@@ -7,10 +7,10 @@ for an epoch that this leader does not know yet it is -1 and -1.
 
 from __future__ import annotations
 
-from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
-from barnabas.broker.channel import Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.slices import Pace, Slices, sliced
+from barnabas.broker.network.channel import Outcome
+from barnabas.broker.runtime.slices import Pace, Slices, sliced
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
     KafkaError,
     TopicAuthorizationFailed,

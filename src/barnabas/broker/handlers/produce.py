@@ -15,10 +15,10 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.channel import Hold, Later, Outcome, Staged
 from barnabas.broker.context import Context
-from barnabas.broker.preparation import Preparation
-from barnabas.broker.replica import Replica
+from barnabas.broker.network.channel import Hold, Later, Outcome, Staged
+from barnabas.broker.partitions.batch_conversion import Preparation
+from barnabas.broker.partitions.replica import Replica
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.errors import (
     InvalidRecord,
@@ -43,12 +43,12 @@ from barnabas.protocol.wire import Records
 from barnabas.records.batch import CODEC_MASK, TRANSACTIONAL
 from barnabas.records.compression import NONE, ZSTD
 from barnabas.records.plausible import is_plausible
-from barnabas.storage.admission import ATTRIBUTES_LOW_AT, codec_of, is_transactional
+from barnabas.storage.batch_validation import ATTRIBUTES_LOW_AT, codec_of, is_transactional
 from barnabas.storage.placed import AppendResult
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.verifier import Unverified
+    from barnabas.broker.coordination.verifier import Unverified
 
 # What was appended: the replica, the offset that has to be reached, the answer to correct.
 Appended = list[tuple[Replica, int, PartitionProduceResponse]]
@@ -142,12 +142,12 @@ class _Produced(Staged):
 
     def must_ask(self) -> bool:
         """Whether a coordinator on another broker has to be asked before the append."""
-        from barnabas.broker.verification import unverified  # few brokers need it
+        from barnabas.broker.coordination.verification import unverified  # few brokers need it
 
         return bool(unverified(self._context.node, self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:
-        from barnabas.broker.verification import batches_of
+        from barnabas.broker.coordination.verification import batches_of
 
         transactional_id = self._request.transactional_id
         assert transactional_id is not None
@@ -170,7 +170,7 @@ class _Produced(Staged):
             except KafkaError as error:
                 self._refuse(topic, data, error)
         if self._context.node.verifier is not None and self._request.transactional_id is not None:
-            from barnabas.broker.verification import verify
+            from barnabas.broker.coordination.verification import verify
 
             await verify(self._context.node, self._transactional())
         self.append_all()
@@ -253,7 +253,7 @@ def admitted(
     if attributes & CODEC_MASK == ZSTD and context.version < _ZSTD:
         raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD}")
     if attributes & TRANSACTIONAL:
-        from barnabas.broker.verification import check_produced  # few brokers need it
+        from barnabas.broker.coordination.verification import check_produced  # few brokers need it
 
         check_produced(context, replica, transactional_id, records)
     return replica

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from barnabas.broker.channel import Hold, Outcome
-from barnabas.broker.cluster_action import check_order, check_order_once_registered
 from barnabas.broker.context import Context
-from barnabas.broker.control_wire import in_pieces, stop_replica_response, stop_replica_values
+from barnabas.broker.inter_broker.control_plane_wire import (
+    in_pieces,
+    stop_replica_response,
+    stop_replica_values,
+)
+from barnabas.broker.network.channel import Hold, Outcome
+from barnabas.broker.security.cluster_action import check_order, check_order_once_registered
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from barnabas.types import TopicPartition

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from barnabas.broker.asked import ShardOutcome, as_coordinator, joined, settled
-from barnabas.broker.authorization import Operation, ResourceType
-from barnabas.broker.channel import Hold, Outcome
 from barnabas.broker.context import Context
-from barnabas.broker.offset_topics import Refused, add_refused, screen
-from barnabas.broker.verification import check_open, unverified, verify
-from barnabas.broker.verifier import Unverified
+from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
+from barnabas.broker.coordination.pending_reply import ShardOutcome, as_coordinator, joined, settled
+from barnabas.broker.coordination.verification import check_open, unverified, verify
+from barnabas.broker.coordination.verifier import Unverified
+from barnabas.broker.network.channel import Hold, Outcome
+from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.coordinator.offset_answers import transactional_answer

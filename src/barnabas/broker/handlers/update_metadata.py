@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from barnabas.broker.channel import Hold, Outcome
-from barnabas.broker.cluster_action import (
+from barnabas.broker.context import Context
+from barnabas.broker.inter_broker.update_metadata_wire import (
+    update_metadata_topics,
+    update_metadata_value,
+)
+from barnabas.broker.network.channel import Hold, Outcome
+from barnabas.broker.security.cluster_action import (
     check_order,
     check_order_once_registered,
     configs_of,
     gone_under,
 )
-from barnabas.broker.context import Context
-from barnabas.broker.metadata_wire import update_metadata_topics, update_metadata_value
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.update_metadata import (
     UpdateMetadataRequest,

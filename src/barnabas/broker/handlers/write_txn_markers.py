@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from barnabas.broker.authorization import CLUSTER_NAME, Operation, ResourceType
-from barnabas.broker.channel import Later, Outcome, Staged
 from barnabas.broker.context import Context
-from barnabas.broker.markers import Ending, Placed, append_marker
+from barnabas.broker.coordination.markers import Ending, Placed, append_marker
+from barnabas.broker.network.channel import Later, Outcome, Staged
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     KafkaError,

@@ -15,7 +15,7 @@ from barnabas.storage.segment import (
     Segment,
     Sizes,
 )
-from barnabas.storage.transactions import ABORTED_ENTRY_BYTES
+from barnabas.storage.transaction_index import ABORTED_ENTRY_BYTES
 
 
 class CleanedSegment(Segment):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from barnabas.errors import CorruptData
 from barnabas.records.batch import read_header
-from barnabas.records.control import read_marker
+from barnabas.records.control_records import read_marker
 from barnabas.storage.compaction.cleaned_segment import CleanedSegment
 from barnabas.storage.compaction.groups import grouped
 from barnabas.storage.compaction.job import (
@@ -36,7 +36,7 @@ from barnabas.storage.compaction.transactions import Transactions
 from barnabas.storage.files import Files
 from barnabas.storage.leftovers import discard_cleaned
 from barnabas.storage.segment import LOG_SUFFIX, Segment
-from barnabas.storage.transactions import Aborted
+from barnabas.storage.transaction_index import Aborted
 
 
 class Compaction:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from barnabas.storage.segment import Sizes
-from barnabas.storage.transactions import Aborted
+from barnabas.storage.transaction_index import Aborted
 
 _PRODUCERS_PER_LINE = 1000
 

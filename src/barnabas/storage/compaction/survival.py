@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from barnabas.records.batch import HEADER_BYTES, BatchHeader
 from barnabas.records.compression import NONE, PlainTooLarge, decompress
-from barnabas.records.control import read_marker
+from barnabas.records.control_records import read_marker
 from barnabas.records.record import DEFAULT_LIMIT_BYTES, Record, records_of
 from barnabas.storage.compaction.batches import NO_HORIZON, emptied, modernised, rebuild
 from barnabas.storage.compaction.job import Producers
@@ -24,7 +24,7 @@ from barnabas.storage.compaction.key_map import NEWEST, TOMBSTONE, KeyMap, fold
 from barnabas.storage.compaction.reading import Stored
 from barnabas.storage.compaction.sieve import Section, Sifted, note_keys, sift, sift_marked
 from barnabas.storage.compaction.transactions import Transactions
-from barnabas.storage.transactions import Aborted
+from barnabas.storage.transaction_index import Aborted
 
 _LAST_MS = 2**63 - 1
 _NO_KEYS = KeyMap(0)

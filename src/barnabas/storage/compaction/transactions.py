@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.records.batch import BatchHeader
-from barnabas.records.control import ABORT, Marker
-from barnabas.storage.transactions import Aborted
+from barnabas.records.control_records import ABORT, Marker
+from barnabas.storage.transaction_index import Aborted
 
 
 class Transactions:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from barnabas import Broker
 from barnabas.broker.context import Node
 from barnabas.cluster import layout
-from barnabas.cluster.control import LeaderAndIsr, PartitionState
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.layout import TopicNode

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from barnabas import Broker
-from barnabas.broker.authorization import Needs, Principal
 from barnabas.broker.context import Node
+from barnabas.broker.security.authorization import Needs, Principal
 from barnabas.errors import MemberIdRequired
 from barnabas.protocol.api import (
     DESCRIBE_GROUPS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.isr_wire import isr_answers, isr_request
-from barnabas.cluster.control import IsrAnswer, IsrMember, IsrProposal
+from barnabas.broker.inter_broker.alter_partition_wire import isr_answers, isr_request
+from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     NotController,

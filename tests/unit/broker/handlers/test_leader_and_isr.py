@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas import Broker
-from barnabas.broker.control_wire import leader_and_isr_codes, leader_and_isr_request
+from barnabas.broker.inter_broker.control_plane_wire import (
+    leader_and_isr_codes,
+    leader_and_isr_request,
+)
 from barnabas.cluster import layout
-from barnabas.cluster.control import LeaderAndIsr
+from barnabas.cluster.controller_requests import LeaderAndIsr
 from barnabas.cluster.store import Create
 from barnabas.errors import (
     ClusterAuthorizationFailed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas import Broker
-from barnabas.cluster.control import UpdateMetadata
+from barnabas.cluster.controller_requests import UpdateMetadata
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
 from barnabas.errors import (
     InvalidReplicationFactor,

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.control_wire import (
+from barnabas.broker.inter_broker.control_plane_wire import (
     leader_and_isr_request,
     stop_replica_codes,
     stop_replica_request,
 )
-from barnabas.cluster.control import StopReplica
+from barnabas.cluster.controller_requests import StopReplica
 from barnabas.errors import (
     ClusterAuthorizationFailed,
     FencedLeaderEpoch,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas import Broker
-from barnabas.broker.metadata_wire import update_metadata_request
+from barnabas.broker.inter_broker.update_metadata_wire import update_metadata_request
 from barnabas.cluster import layout
-from barnabas.cluster.control import UpdateMetadata
+from barnabas.cluster.controller_requests import UpdateMetadata
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage, TopicImage
 from barnabas.cluster.store import Create
 from barnabas.errors import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.records.batch import BatchHeader
-from barnabas.records.control import Marker, build_marker
+from barnabas.records.control_records import Marker, build_marker
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.cleaner import Limits, examine, job_of, last_records
 from barnabas.storage.compaction.compaction import Compaction

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.config import LogConfig
 from barnabas.records.compression import GZIP
-from barnabas.records.control import ABORT, COMMIT
+from barnabas.records.control_records import ABORT, COMMIT
 from barnabas.records.record import BatchBuilder
 from barnabas.storage.log import Log
 from tests.foreign import require_shared

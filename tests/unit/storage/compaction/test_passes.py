@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.config import LogConfig
 from barnabas.records.compression import GZIP, LZ4, SNAPPY, ZSTD
-from barnabas.records.control import ABORT
+from barnabas.records.control_records import ABORT
 from barnabas.storage.cleaner import examine, job_of
 from barnabas.storage.compaction import survival
 from barnabas.storage.compaction.compaction import Compaction

@@ -1,0 +1,62 @@
+"""`python -m simulation --seed N [--seeds COUNT]`: runs seeds, tells what failed and why.
+
+A seed that fails is made smaller and its story is printed. A rule that nothing was judged by is a
+failure too, over as many seeds as should have met it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+
+from simulation.checkers import RULES
+from simulation.command import Simulator, run_seeds
+from simulation.options import draw
+from simulation.run import Outcome, run
+from simulation.shrink import shrink
+
+_SEEDS_FOR_EVERY_RULE = 50
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code: 0 if every seed held."""
+    simulator = Simulator(
+        "python -m simulation",
+        run=lambda seed: run(draw(seed)),
+        shrink=shrink,
+        forget_story=lambda outcome: outcome._replace(story=""),
+        summary=summary,
+        never_met=unjudged_rules,
+    )
+    return run_seeds(simulator, arguments)
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """What all of it amounted to."""
+    judged: Counter[str] = Counter()
+    for outcome in outcomes:
+        judged.update(outcome.judged)
+    lines = [f"{name:20} {judged[name]:>12,}" for name in RULES]
+    return "\n".join(
+        [
+            *lines,
+            f"{len(outcomes)} seeds, {sum(bool(each.violation) for each in outcomes)} failed; "
+            f"each (median) {median(each.acknowledged for each in outcomes):.0f} writes "
+            f"acknowledged, {median(each.promises for each in outcomes):.0f} of them by acks=all, "
+            f"{median(each.faults for each in outcomes):.0f} faults, "
+            f"{median(each.events for each in outcomes):.0f} events",
+        ]
+    )
+
+
+def unjudged_rules(outcomes: Sequence[Outcome]) -> list[str]:
+    """Rules that proved nothing, where there were seeds enough for each."""
+    if len(outcomes) < _SEEDS_FOR_EVERY_RULE:
+        return []
+    return [name for name in RULES if not any(each.judged[name] for each in outcomes)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

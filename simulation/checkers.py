@@ -1,0 +1,571 @@
+"""What must hold after every step: each rule is looked at where it could have been broken.
+
+A rule counts how often it had something to judge, for one that never had proves nothing. What
+breaks a rule ends the run with a Violation that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.cluster import layout
+from barnabas.cluster.controller_requests import IsrProposal
+from barnabas.cluster.image import NO_LEADER, PartitionImage
+from barnabas.cluster.layout import TRANSACTION_TOPIC, StateNode
+from barnabas.cluster.nodes import DELETE, Effect, Tree
+from barnabas.types import TopicPartition
+from simulation.disk import Entry, SimLog
+from simulation.history import History
+from simulation.topic_checks import TopicChecks
+from simulation.transaction_checks import TransactionChecks
+
+if TYPE_CHECKING:
+    from simulation.cluster import Cluster
+    from simulation.hosted import Hosted
+    from simulation.sim_broker import SimBroker
+
+RULES = {
+    "log matching": "below their high watermarks all replicas have the same records",
+    "leader completeness": "a new leader has every record that was committed",
+    "strong isr": "every replica that may be elected has every committed record",
+    "promise": "what acks=all was answered for is committed",
+    "hw monotonic": "a leader's high watermark never falls, nor does the one that a client sees",
+    "hw in log": "no high watermark is above its log's end",
+    "one leader": "a leader epoch has one leader",
+    "epochs": "leader, controller and broker epochs only grow",
+    "maximal isr": "the leader waits for everybody who may be elected",
+    "expansion": "nobody joins the ISR below the leader's epoch start or its high watermark",
+    "fencing": "a deposed controller changes nothing",
+    "election": "outside of the ISR a leader is elected only where that is allowed",
+    "dense": "offsets are dense, and epochs in a log only grow",
+    "truncation": "no committed record is ever cut",
+    "idempotence": "each producer's records are there once, in order, without a gap",
+    "consumer": "a consumer reads what is committed, and nothing else",
+    "namesake": "nothing of a deleted topic is in the one that got its name",
+    "leftovers": "of a deleted topic no node stays, and no log of its replicas",
+    "transaction": "a transaction is there whole or not at all, as its producer was told",
+    "outcome": "coordinators follow each other: no outcome changes, no epoch falls",
+    "assertions": "the machines' own assertions hold, and nothing raises what nobody expects",
+    "liveness": "after the faults everything comes back",
+}
+
+
+class Violation(Exception):
+    """A rule is broken."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        super().__init__(f"{rule} ({RULES[rule]}): {text}")
+        self.rule = rule
+        self.text = text
+
+
+class Checks:
+    """All rules of one run, and what they have judged."""
+
+    __slots__ = (
+        "_broker_epochs",
+        "_cluster",
+        "_watermarks",
+        "controller_epoch",
+        "histories",
+        "is_unclean_wished",
+        "judged",
+        "promises",
+        "topics",
+        "transactions",
+    )
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.histories: dict[tuple[bytes, TopicPartition], History] = {}
+        self.topics = TopicChecks(cluster)
+        self.transactions = TransactionChecks(cluster)
+        self.judged = dict.fromkeys(RULES, 0)
+        self.promises = 0
+        self.is_unclean_wished = False
+        self.controller_epoch = 0
+        self._broker_epochs: dict[int, int] = {}
+        self._watermarks: dict[tuple[int, TopicPartition], int] = {}
+
+    @property
+    def _is_unclean_allowed(self) -> bool:
+        return self._cluster.options.is_unclean_allowed or self.is_unclean_wished
+
+    def history(self, name: TopicPartition) -> History:
+        """Of the topic that has the name now."""
+        return self._history(name, self._cluster.topics.get(name.topic, b""))
+
+    def of(self, hosted: Hosted) -> History:
+        """Of the topic whose replica it is; another one may have its name by now."""
+        return self._history(hosted.name, hosted.log.topic_id)
+
+    def _history(self, name: TopicPartition, topic_id: bytes) -> History:
+        history = self.histories.get((topic_id, name))
+        if history is None:
+            is_second = any(known == name for _, known in self.histories)
+            history = self.histories[topic_id, name] = History(name, topic_id, is_second=is_second)
+        return history
+
+    def judge(self, rule: str, holds: bool, text: str, *values: object) -> None:
+        """Count it, and end the run if it does not hold."""
+        self.judged[rule] += 1
+        if not holds:
+            raise Violation(rule, text.format(*values))
+
+    # --- brokers ---------------------------------------------------------------------------------
+
+    def registered(self, broker: SimBroker) -> None:
+        before = self._broker_epochs.get(broker.broker_id, -1)
+        self.judge(
+            "epochs",
+            broker.epoch >= before,
+            "broker {} has epoch {} after {}",
+            broker.broker_id,
+            broker.epoch,
+            before,
+        )
+        self._broker_epochs[broker.broker_id] = broker.epoch
+
+    def opened(self, hosted: Hosted) -> None:
+        """A replica begins its life, with what its disk has."""
+        watermark = hosted.partition.high_watermark
+        self._in_log(hosted, watermark)
+        self._watermarks[hosted.broker.broker_id, hosted.name] = watermark
+        history = self.of(hosted)
+        if not history.resets and not history.is_forked:
+            end = min(watermark, len(history.committed))
+            missing = history.first_missing(hosted.log, 0, end)
+            self.judge(
+                "log matching",
+                missing is None,
+                "{} on broker {} starts without {}",
+                hosted.name,
+                hosted.broker.broker_id,
+                missing,
+            )
+
+    def closed(self, hosted: Hosted) -> None:
+        self._watermarks.pop((hosted.broker.broker_id, hosted.name), None)
+
+    def died(self, broker: SimBroker) -> None:
+        for hosted in broker.hosted.values():
+            self.closed(hosted)
+
+    # --- logs ------------------------------------------------------------------------------------
+
+    def appended(self, hosted: Hosted, count: int = 1) -> None:
+        log, history = hosted.log, self.of(hosted)
+        epoch = log.entries[-count - 1].epoch if len(log.entries) > count else -1
+        for place in range(len(log.entries) - count, len(log.entries)):
+            entry = log.entries[place]
+            self.judge(
+                "dense",
+                entry.offset == log.base + place and entry.epoch >= epoch,
+                "{} on broker {} has {} at offset {} after epoch {}",
+                hosted.name,
+                hosted.broker.broker_id,
+                entry,
+                log.base + place,
+                epoch,
+            )
+            epoch = entry.epoch
+            if history.is_second:
+                self.topics.is_in(history, entry)
+
+    def truncated(self, hosted: Hosted, offset: int, gone: Sequence[Entry]) -> None:
+        history = self.of(hosted)
+        committed = history.committed
+        for entry in () if history.is_forked else gone:
+            self.judge(
+                "truncation",
+                entry.offset >= len(committed) or committed[entry.offset] != entry,
+                "{} on broker {} is cut to {}, and {} was committed",
+                hosted.name,
+                hosted.broker.broker_id,
+                offset,
+                entry,
+            )
+        self._in_log(hosted, hosted.partition.high_watermark)
+        self._watermarks[hosted.broker.broker_id, hosted.name] = hosted.partition.high_watermark
+        if gone:
+            self._cluster.world.tell(
+                "broker {} cuts {} to {}: {} records",
+                hosted.broker.broker_id,
+                hosted.name,
+                offset,
+                len(gone),
+            )
+
+    def deleted(self, hosted: Hosted) -> None:
+        """A leader has deleted what is below its log's start."""
+        history = self.of(hosted)
+        history.deleted_below = max(history.deleted_below, hosted.log.log_start_offset)
+
+    def started_at(self, hosted: Hosted, offset: int) -> None:
+        self._watermarks[hosted.broker.broker_id, hosted.name] = hosted.partition.high_watermark
+        self._cluster.world.tell(
+            "broker {} begins {} anew at {}", hosted.broker.broker_id, hosted.name, offset
+        )
+
+    def _in_log(self, hosted: Hosted, watermark: int) -> None:
+        self.judge(
+            "hw in log",
+            watermark <= hosted.log.log_end_offset,
+            "{} on broker {}: HW {}, log end {}",
+            hosted.name,
+            hosted.broker.broker_id,
+            watermark,
+            hosted.log.log_end_offset,
+        )
+
+    # --- leaders ---------------------------------------------------------------------------------
+
+    def led(self, hosted: Hosted, state: PartitionImage) -> None:
+        history, broker_id = self.of(hosted), hosted.broker.broker_id
+        epoch = state.leader_epoch
+        leader = history.leaders.get(epoch, broker_id)
+        self.judge(
+            "one leader",
+            leader == broker_id,
+            "{} is led in epoch {} by {} and by {}",
+            hosted.name,
+            epoch,
+            leader,
+            broker_id,
+        )
+        if epoch in history.leaders and not hosted.log.has_lost:
+            return
+        newest = history.newest_epoch
+        history.leaders[epoch] = broker_id
+        history.starts[epoch] = hosted.log.log_end_offset
+        self._cluster.world.tell(
+            "broker {} leads {} in epoch {} from {}, ISR {}",
+            broker_id,
+            hosted.name,
+            epoch,
+            hosted.log.log_end_offset,
+            state.isr,
+        )
+        if epoch < newest:
+            return  # the word came late; others lead already
+        if not history.is_forked:
+            self._complete(hosted, history, epoch)
+
+    def _complete(self, hosted: Hosted, history: History, epoch: int) -> None:
+        """The leader of the newest epoch has everything, or what it lacks nobody has to have."""
+        end = hosted.log.log_end_offset
+        missing = history.first_missing(hosted.log, 0, len(history.committed))
+        self.judge(
+            "leader completeness",
+            missing is None or self._is_legal(hosted, missing),
+            "{} is led by broker {} in epoch {}, which lacks offset {} of {} committed",
+            hosted.name,
+            hosted.broker.broker_id,
+            epoch,
+            missing,
+            len(history.committed),
+        )
+        if missing is None and end >= len(history.committed):
+            return
+        count = history.lose(end if missing is None else min(missing, end), epoch)
+        self._cluster.world.tell(
+            "{}: {} records are lost, as was to be expected", hosted.name, count
+        )
+
+    def _is_legal(self, hosted: Hosted, offset: int) -> bool:
+        """Whether nothing that was promised keeps this record from being lost."""
+        history, options = self.of(hosted), self._cluster.options
+        entry = history.committed[offset]
+        if self._is_unclean_allowed and hosted.log.has_lost:
+            return True
+        holders = [
+            broker_id
+            for broker_id, disk in self._cluster.disks.items()
+            # Whoever has been moved away may have it still, and nobody asks him.
+            if broker_id in self.topics.replicas_of(hosted.name)
+            and _holds(disk.logs.get(hosted.name), history.topic_id, entry)
+        ]
+        if not holders:
+            return True
+        # With a minimum of one in sync, who was alone may have lost it with its disk.
+        isr = () if history.previous is None else history.previous.isr
+        return (
+            options.min_insync_replicas == 1
+            and hosted.log.has_lost
+            and not any(holder in isr for holder in holders)
+        )
+
+    def advanced(self, hosted: Hosted) -> None:
+        """A replica's HW has risen."""
+        partition, log = hosted.partition, hosted.log
+        history, broker_id = self.of(hosted), hosted.broker.broker_id
+        watermark = partition.high_watermark
+        before = self._watermarks.get((broker_id, hosted.name), 0)
+        self._in_log(hosted, watermark)
+        self.judge(
+            "hw monotonic",
+            watermark >= before,
+            "{} on broker {}: HW {} after {}",
+            hosted.name,
+            broker_id,
+            watermark,
+            before,
+        )
+        self._watermarks[broker_id, hosted.name] = watermark
+        if partition.is_leader:
+            self._maximal(hosted, history)
+        if history.is_forked or partition.leader_epoch < history.reset_epoch:
+            return
+        known = len(history.committed)
+        if partition.is_leader and watermark > known:
+            self._committed(hosted, history, known, watermark)
+        end = min(watermark, len(history.committed))
+        missing = history.first_missing(log, before, end)
+        self.judge(
+            "log matching",
+            missing is None and watermark <= len(history.committed),
+            "{} on broker {} has HW {} of {} committed, and another record at {}",
+            hosted.name,
+            broker_id,
+            watermark,
+            known,
+            missing,
+        )
+
+    def _committed(self, hosted: Hosted, history: History, start: int, end: int) -> None:
+        """A leader has made these visible; whoever may be elected, or was already, has them."""
+        log, broker_id = hosted.log, hosted.broker.broker_id
+        entries = log.entries[max(start - log.base, 0) : end - log.base]
+        wrong = history.commit(
+            history.deleted_again(log.base) + entries,
+            has_epochs_again=self.transactions.is_suspended,
+        )
+        self.judge("idempotence", wrong is None, "{}: {}", hosted.name, wrong)
+        if hosted.name.topic == TRANSACTION_TOPIC:
+            self.transactions.committed(history.committed[start:end])
+        self.judge(
+            "dense",
+            len(history.committed) == end,
+            "{}: broker {} commits up to {} without what was before its {}",
+            hosted.name,
+            broker_id,
+            end,
+            log.base,
+        )
+        members = () if history.stored is None else history.stored.isr
+        newest = history.leaders[history.newest_epoch]
+        for member in dict.fromkeys((*members, newest)):
+            self._has(history, member, start, end)
+
+    def _has(self, history: History, member: int, start: int, end: int) -> None:
+        log = self._cluster.disks[member].logs.get(history.name)
+        if log is not None and log.topic_id != history.topic_id:
+            log = None
+        if log is not None and log.has_lost:
+            return  # its power failed, and the controller does not know yet
+        missing = start if log is None else history.first_missing(log, start, end)
+        self.judge(
+            "strong isr",
+            missing is None,
+            "{}: broker {} may be elected (ISR {}) and lacks committed offset {}",
+            history.name,
+            member,
+            history.stored and history.stored.isr,
+            missing,
+        )
+
+    def _maximal(self, hosted: Hosted, history: History) -> None:
+        stored, partition = history.stored, hosted.partition
+        if stored is None or not partition.is_leader:
+            return
+        if stored.leader_epoch == partition.leader_epoch:
+            maximal = partition.maximal_isr
+            self.judge(
+                "maximal isr",
+                all(member in maximal for member in stored.isr),
+                "{}: broker {} waits for {}, stored is {}",
+                hosted.name,
+                hosted.broker.broker_id,
+                maximal,
+                stored.isr,
+            )
+
+    def proposed(self, hosted: Hosted, proposal: IsrProposal) -> None:
+        partition, history = hosted.partition, self.of(hosted)
+        isr = tuple(member.broker_id for member in proposal.isr)
+        self._cluster.world.tell(
+            "broker {} proposes ISR {} for {} instead of {}, HW {}",
+            hosted.broker.broker_id,
+            isr,
+            hosted.name,
+            partition.isr,
+            partition.high_watermark,
+        )
+        self._maximal(hosted, history)
+        epochs = {member.broker_id: member.broker_epoch for member in proposal.isr}
+        least = max(partition.high_watermark, history.starts.get(partition.leader_epoch, 0))
+        for member in isr:
+            log = self._cluster.disks[member].logs.get(hosted.name)
+            if member in partition.isr or log is None or log.has_lost:
+                continue
+            if epochs[member] != self._broker_epochs[member]:
+                continue  # it has registered anew since, so the controller will refuse it
+            self.judge(
+                "expansion",
+                log.log_end_offset >= least,
+                "{}: broker {} is to join at {}, below {}",
+                hosted.name,
+                member,
+                log.log_end_offset,
+                least,
+            )
+
+    # --- the metadata store ----------------------------------------------------------------------
+
+    def committed(self, session_id: int, effects: Sequence[Effect], tree: Tree) -> None:
+        for effect in effects:
+            path = effect.path
+            if path == layout.CONTROLLER_EPOCH:
+                epoch = layout.decode_epoch(effect.data)
+                self.judge(
+                    "epochs",
+                    epoch > self.controller_epoch or not epoch,
+                    "controller epoch {} after {}",
+                    epoch,
+                    self.controller_epoch,
+                )
+                self.controller_epoch = epoch
+            elif path.endswith("/state") and effect.kind != DELETE:
+                words = path.split("/")
+                name = TopicPartition(words[3], int(words[5]))
+                state = layout.decode_state(*name, effect.data)
+                self._stored(self.history(name), state)
+            else:
+                self.topics.committed(effect, tree)
+
+    def _stored(self, history: History, state: StateNode) -> None:
+        before, name = history.stored, history.name
+        history.stored = state
+        self.judge(
+            "fencing",
+            state.controller_epoch == self.controller_epoch,
+            "{} is written by the controller of epoch {}, this is epoch {}",
+            name,
+            state.controller_epoch,
+            self.controller_epoch,
+        )
+        if before is None:
+            return
+        self.judge(
+            "epochs",
+            state.leader_epoch >= before.leader_epoch,
+            "{}: {} after {}",
+            name,
+            state,
+            before,
+        )
+        self._cluster.world.tell(
+            "stored: {} leader {} epoch {} ISR {}",
+            name,
+            state.leader,
+            state.leader_epoch,
+            state.isr,
+        )
+        if state.leader_epoch == before.leader_epoch:
+            self.judge(
+                "one leader", state.leader == before.leader, "{}: {} after {}", name, state, before
+            )
+        elif state.leader != NO_LEADER:
+            history.previous = before
+            history.is_unclean = state.leader not in before.isr
+            if history.is_unclean and self._is_unclean_allowed:
+                self._cluster.world.tell("{}: from now on nothing is promised any more", name)
+                history.is_forked = True
+            self.judge(
+                "election",
+                not history.is_unclean or self._may_leave_isr(before),
+                "{}: broker {} is elected out of {}",
+                name,
+                state.leader,
+                before.isr,
+            )
+        for member in state.isr:
+            is_joining = state.leader_epoch == before.leader_epoch and member not in before.isr
+            if is_joining and not history.is_forked:
+                self._has(history, member, 0, len(history.committed))
+        leader = self._cluster.brokers.get(state.leader)
+        if leader is not None and name in leader.hosted:
+            self._maximal(leader.hosted[name], history)
+
+    def _may_leave_isr(self, before: StateNode) -> bool:
+        """Unclean elections are allowed, or the only member may have lost records."""
+        if self._is_unclean_allowed:
+            return True
+        if len(before.isr) != 1:
+            return False
+        last = before.isr[0]
+        node = self._cluster.ensemble.tree.read(layout.broker_path(last))
+        is_doubtful = self._cluster.disks[last].may_have_lost
+        if node is not None and node.data:
+            is_doubtful |= layout.decode_broker(last, node.data, node.czxid).may_have_lost
+        return is_doubtful
+
+    # --- clients ---------------------------------------------------------------------------------
+
+    def promised(self, hosted: Hosted, offset: int) -> None:
+        """A leader answers a producer that asked for acks=all."""
+        self.promises += 1
+        history = self.of(hosted)
+        if history.is_forked or hosted.partition.leader_epoch < history.reset_epoch:
+            return
+        if offset < hosted.log.base:
+            return  # committed, and deleted since
+        entry = hosted.log.entries[offset - hosted.log.base]
+        committed = history.committed
+        self.judge(
+            "promise",
+            offset < len(committed) and committed[offset] == entry,
+            "{}: broker {} acknowledges {}, committed are {}",
+            hosted.name,
+            hosted.broker.broker_id,
+            entry,
+            len(committed),
+        )
+
+    def read(self, name: TopicPartition, topic_id: bytes, entries: Sequence[Entry]) -> None:
+        """A consumer has read these, of the topic with that id."""
+        history = self._history(name, topic_id)
+        committed = history.committed
+        for entry in () if history.is_forked else entries:
+            self.judge(
+                "consumer",
+                entry in history.lost
+                or entry.epoch < history.reset_epoch  # whoever led before may yet count them
+                or (entry.offset < len(committed) and committed[entry.offset] == entry),
+                "{}: {} was read, and committed are {}: {}",
+                name,
+                entry,
+                len(committed),
+                committed[entry.offset : entry.offset + 1],
+            )
+        if history.is_second:
+            for entry in entries:
+                self.topics.is_in(history, entry)
+
+    def latest(self, name: TopicPartition, before: int, offset: int) -> None:
+        """A client was told the latest offset, and had been told another one before."""
+        self.judge(
+            "hw monotonic",
+            offset >= before or self.history(name).is_forked,
+            "{}: latest is {} after {}",
+            name,
+            offset,
+            before,
+        )
+
+
+def _holds(log: SimLog | None, topic_id: bytes, entry: Entry) -> bool:
+    if log is None or log.topic_id != topic_id or not log.base <= entry.offset < log.log_end_offset:
+        return False
+    return log.entries[entry.offset - log.base] == entry

@@ -1,0 +1,165 @@
+"""A simulated cluster: machines with disks, the brokers that live on them, the ways between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.cluster import layout
+from barnabas.cluster.layout import TRANSACTION_TOPIC
+from barnabas.cluster.store import Create, NodeExists
+from barnabas.types import TopicPartition
+from simulation.checkers import Checks
+from simulation.controller_pump import ControllerPump
+from simulation.disk import Disk
+from simulation.metadata import Ensemble
+from simulation.network import Network
+from simulation.options import Options
+from simulation.sim_broker import SimBroker
+from simulation.world import World
+
+if TYPE_CHECKING:
+    from simulation.machines import Machines
+
+_FIRST_PRODUCER_ID = 1_000_000  # above all that producers without an id give themselves
+
+
+class Cluster:
+    """Everything that there is, but the clients."""
+
+    __slots__ = (
+        "_producer_ids", "_topics_made", "brokers", "checks", "disks", "ensemble", "machines",
+        "network", "options", "topics", "world",
+    )  # fmt: skip
+
+    def __init__(self, options: Options, machines: Machines) -> None:
+        self.options = options
+        self.machines = machines
+        self.world = World(options.seed)
+        self.network = Network(self.world)
+        self.checks = Checks(self)
+        self.ensemble = Ensemble(self.world, self.checks)
+        ids = range(1, options.brokers + 1)
+        self.disks = {broker_id: Disk() for broker_id in ids}
+        self.brokers: dict[int, SimBroker] = {}  # those that run
+        self.topics: dict[str, bytes] = {}
+        self._topics_made = self._producer_ids = 0
+        self.ensemble.do([Create(path) for path in layout.BASE_PATHS], 0)
+
+    def create_topics(self) -> None:
+        """Write their nodes, as an administrator would."""
+        options = self.options
+        for number in range(options.topics):
+            self.create_topic(f"t{number}")
+        if options.transactional:
+            copies = min(3, options.brokers)
+            self._create_topic(TRANSACTION_TOPIC, options.transaction_partitions, copies, 2)
+
+    def create_topic(self, name: str) -> None:
+        """With an id that no other topic has had."""
+        options = self.options
+        self._create_topic(
+            name, options.partitions, options.replication_factor, options.min_insync_replicas
+        )
+
+    def _create_topic(self, name: str, partitions: int, copies: int, min_isr: int) -> None:
+        self._topics_made += 1
+        topic_id, first = bytes([self._topics_made]) * 16, len(self.topics)
+        replicas = {
+            partition: [1 + (first + partition + i) % self.options.brokers for i in range(copies)]
+            for partition in range(partitions)
+        }
+        self.topics[name] = topic_id
+        config = {"min.insync.replicas": str(min_isr)}
+        self.ensemble.do(
+            [
+                Create(layout.topic_config_path(name), layout.encode_config(config)),
+                Create(layout.topic_path(name), layout.encode_topic(topic_id, replicas)),
+            ],
+            0,
+        )
+
+    def wish_deletion(self, name: str) -> bool:
+        """Have a topic deleted; whether nobody else has wished it, and it was there."""
+        if self.ensemble.tree.read(layout.topic_path(name)) is None:
+            return False
+        try:
+            self.ensemble.do([Create(layout.delete_topic_path(name))], 0)
+        except NodeExists:
+            return False
+        return True
+
+    def has_topic(self, name: str) -> bool:
+        """Whether there is any trace of it."""
+        read = self.ensemble.tree.read
+        paths = (layout.topic_path(name), layout.delete_topic_path(name))
+        return any(read(path) is not None for path in paths)
+
+    def new_producer_id(self) -> int:
+        """One that nobody has had."""
+        self._producer_ids += 1
+        return _FIRST_PRODUCER_ID + self._producer_ids
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """Those that clients write to."""
+        return [each for each in self.all_partitions if each.topic != TRANSACTION_TOPIC]
+
+    @property
+    def all_partitions(self) -> list[TopicPartition]:
+        options = self.options
+        return [
+            TopicPartition(name, number)
+            for name in self.topics
+            for number in range(
+                options.transaction_partitions if name == TRANSACTION_TOPIC else options.partitions
+            )
+        ]
+
+    @property
+    def pump(self) -> ControllerPump | None:
+        """The office of a broker that takes itself for the controller."""
+        for broker in self.brokers.values():
+            if broker.pump.controller is not None:
+                return broker.pump
+        return None
+
+    def start(self, broker_id: int) -> None:
+        if broker_id in self.brokers:
+            return
+        self.world.tell("broker {} starts", broker_id)
+        self.disks[broker_id].has_failed = False  # it has been repaired, as far as it could be
+        broker = self.machines.broker(self, broker_id, self.disks[broker_id])
+        self.brokers[broker_id] = broker
+        self.network.processes[broker_id] = broker
+        broker.start()
+
+    def kill(self, broker_id: int, *, loses_power: bool = False) -> bool:
+        """The process is gone at this event; with its machine's power, what was not flushed too."""
+        broker = self.brokers.get(broker_id)
+        if broker is not None:
+            self.ended(broker)
+        if loses_power:
+            lost = self.disks[broker_id].lose_power(self.world.random)
+            self.world.tell("broker {} loses power, and {} entries", broker_id, lost)
+        elif broker is not None:
+            self.world.tell("broker {} is killed", broker_id)
+        return broker is not None
+
+    def ended(self, broker: SimBroker) -> None:
+        """A process is over."""
+        broker.life.is_over = True
+        broker.session.silent()
+        self.brokers.pop(broker.broker_id, None)
+        self.checks.died(broker)
+        self.network.gone(broker.broker_id)
+
+    def pause(self, broker_id: int, for_ms: int) -> None:
+        """It does nothing for a while, and does not know of it."""
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            return
+        life = broker.life
+        life.paused_until_ms = max(life.paused_until_ms, self.world.now_ms + for_ms)
+        broker.session.silent()
+        self.world.tell("broker {} stands still for {} ms", broker_id, for_ms)
+        self.world.at(for_ms, None, broker.session.heard)

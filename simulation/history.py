@@ -1,0 +1,130 @@
+"""What is true of one partition: everything that was ever committed, and who led it.
+
+Committed is what a leader's high watermark has passed. It grows, and shrinks only where a loss was
+legal: by an unclean election that was allowed, or where the disks themselves have forgotten.
+"""
+
+from __future__ import annotations
+
+from barnabas.cluster.layout import StateNode
+from barnabas.types import TopicPartition
+from simulation.disk import IN_TRANSACTION, NO_PRODUCER, PLAIN, Entry, SimLog
+
+
+class History:
+    """One partition's, of the topic with this id."""
+
+    __slots__ = (
+        "committed",
+        "deleted_before_loss",
+        "deleted_below",
+        "is_forked",
+        "is_second",
+        "is_unclean",
+        "leaders",
+        "lost",
+        "name",
+        "previous",
+        "reset_epoch",
+        "resets",
+        "sequences",
+        "starts",
+        "stored",
+        "topic_id",
+        "values",
+    )
+
+    def __init__(self, name: TopicPartition, topic_id: bytes, *, is_second: bool) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.is_second = is_second  # its topic has the name of one that was deleted
+        self.committed: list[Entry] = []  # by offset
+        self.deleted_below = 0  # by DeleteRecords: nobody needs to have these
+        self.deleted_before_loss = 0  # the most that this has been, before what was lost
+        # An unclean election was allowed, and happened, or the topic is on its way out: who has
+        # seen what is anybody's guess, so only what holds in spite of it is judged (epochs,
+        # leaders, logs that are equal at last).
+        self.is_forked = False
+        self.lost: dict[Entry, int] = {}  # legally
+        self.resets = 0
+        self.reset_epoch = -1  # who led before may still speak of what was lost
+        self.leaders: dict[int, int] = {}  # who took up each leader epoch
+        self.starts: dict[int, int] = {}  # and where its log ended then
+        self.sequences: dict[tuple[int, int], int] = {}  # each producer's last, in each epoch
+        self.values: dict[int, int] = {}  # offsets of what idempotent producers wrote
+        self.stored: StateNode | None = None  # in the metadata store
+        self.previous: StateNode | None = None  # before the last election
+        self.is_unclean = False  # the leader of now was not in the ISR before
+
+    @property
+    def newest_epoch(self) -> int:
+        return max(self.leaders, default=-1)
+
+    def first_missing(self, log: SimLog, start: int, end: int) -> int | None:
+        """The first committed offset in this range that the log does not have as it is."""
+        committed, base = self.committed, log.base
+        start = max(start, base, self.deleted_below)
+        if start >= end:
+            return None
+        if committed[start:end] == log.entries[start - base : max(end - base, 0)]:
+            return None
+        for offset in range(start, end):
+            place = offset - base
+            if place >= len(log.entries) or log.entries[place] != committed[offset]:
+                return offset
+        return None
+
+    def commit(self, entries: list[Entry], *, has_epochs_again: bool) -> str | None:
+        """These come next; what is wrong with their sequence numbers, if anything is.
+
+        `has_epochs_again`: coordinators have forgotten which epochs they gave to producers.
+        """
+        self.committed += entries
+        sequences = self.sequences
+        for entry in entries:
+            if entry.producer == NO_PRODUCER or entry.kind > IN_TRANSACTION:
+                continue
+            if has_epochs_again and entry.kind == IN_TRANSACTION:
+                continue
+            producer = (entry.producer, entry.producer_epoch)
+            expected = sequences.get(producer, -1) + 1
+            if entry.sequence != expected:
+                return (
+                    f"producer {entry.producer} has sequence {entry.sequence} at offset "
+                    f"{entry.offset} where {expected} was due"
+                )
+            sequences[producer] = entry.sequence
+            if entry.value in self.values:
+                return f"{entry} is there already, at {self.values[entry.value]}"
+            self.values[entry.value] = entry.offset
+        return None
+
+    def deleted_again(self, base: int) -> list[Entry]:
+        """What a leader whose log begins there had deleted before the others lost it.
+
+        It counts as committed once more, and as deleted: no log has it, and the next offset that
+        is given is above it.
+        """
+        known = len(self.committed)
+        if not known < base <= self.deleted_before_loss:
+            return []
+        self.deleted_below = max(self.deleted_below, base)
+        lost = {entry.offset: entry for entry in self.lost}
+        return [lost[offset] for offset in range(known, base) if offset in lost]
+
+    def lose(self, offset: int, epoch: int) -> int:
+        """Nobody is to blame that what was committed from here on is gone; returns how much."""
+        gone = self.committed[offset:]
+        del self.committed[offset:]
+        self.resets += 1
+        self.deleted_before_loss = max(self.deleted_before_loss, self.deleted_below)
+        self.deleted_below = min(self.deleted_below, offset)
+        self.reset_epoch = epoch
+        for entry in gone:
+            self.lost[entry] = self.resets
+            self.values.pop(entry.value, None)
+        self.sequences = {}
+        for entry in self.committed:
+            if entry.producer != NO_PRODUCER and entry.kind in (PLAIN, IN_TRANSACTION):
+                self.sequences[entry.producer, entry.producer_epoch] = entry.sequence
+        return len(gone)

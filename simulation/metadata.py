@@ -1,0 +1,232 @@
+"""The metadata store of a simulated cluster: one tree, a session for each broker.
+
+Reads are answered at once, commits take their time; their answer may be lost, and then nobody knows
+whether they took effect. A session that is not heard of for its timeout expires, and its ephemeral
+nodes go; the broker learns of it when it is back, and of a new session before its controller does.
+Watches fire late, once, and stand for whatever has changed until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from barnabas.cluster.nodes import Effect, Stage, Tree
+from barnabas.cluster.store import (
+    Delete,
+    MetadataError,
+    MetadataStore,
+    Operation,
+    OutcomeUnknown,
+    SessionExpired,
+    SessionState,
+    Znode,
+)
+from simulation.world import Life, Promise, World
+
+_WATCH_MS = 60
+_SLOW_WATCH_MS = 900
+
+
+class CommitListener(Protocol):
+    """Who looks at every commit; `session_id` is its author's."""
+
+    def committed(self, session_id: int, effects: Sequence[Effect], tree: Tree) -> None: ...
+
+
+class Ensemble:
+    """The servers as one: they do not fail, but the ways to them do."""
+
+    __slots__ = ("_watches", "is_flaky", "listener", "next_session_id", "tree", "world")
+
+    def __init__(self, world: World, listener: CommitListener) -> None:
+        self.world = world
+        self.tree = Tree()
+        self.listener = listener
+        self.is_flaky = False
+        self.next_session_id = 1
+        self._watches: dict[str, list[tuple[Session, Callable[[], None]]]] = {}
+
+    def do(self, operations: Sequence[Operation], session_id: int) -> list[str | int]:
+        """Commit at once; raises MetadataError."""
+        stage = self.tree.stage(operations, session_id)
+        if stage.effects:
+            self.tree.merge(stage)
+            self.listener.committed(session_id, stage.effects, self.tree)
+            self._fire(stage)
+        return stage.results
+
+    def expire(self, session_id: int) -> None:
+        """The session is over: its nodes go in one commit."""
+        gone = self.tree.ephemeral_paths(session_id)
+        if gone:
+            self.do([Delete(path) for path in gone], session_id)
+
+    def watch(self, session: Session, path: str, callback: Callable[[], None]) -> None:
+        watchers = self._watches.setdefault(path, [])
+        if (session, callback) not in watchers:
+            watchers.append((session, callback))
+
+    def _fire(self, stage: Stage) -> None:
+        for path in stage.nodes:
+            for session, callback in self._watches.pop(path, ()):
+                limit_ms = _SLOW_WATCH_MS if self.world.chance(0.1) else _WATCH_MS
+                delay_ms = int(self.world.random.random() * limit_ms)
+                self.world.at(delay_ms, session.life, session.changed, callback)
+
+
+class Session(MetadataStore):
+    """One broker's client of the store, through all the sessions of one life."""
+
+    __slots__ = (
+        "_cuts",
+        "_ensemble",
+        "_listeners",
+        "_missed",
+        "_session_id",
+        "_silences",
+        "_silent_since_ms",
+        "life",
+        "timeout_ms",
+    )
+
+    def __init__(self, ensemble: Ensemble, life: Life, timeout_ms: int) -> None:
+        self._ensemble = ensemble
+        self.life = life
+        self.timeout_ms = timeout_ms
+        self._listeners: list[Callable[[SessionState], None]] = []
+        self._cuts = 0
+        self._silences = 0
+        self._missed: list[Callable[[], None]] = []
+        self._silent_since_ms = -1
+        self._session_id = 0
+        self._open()
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def session_state(self) -> SessionState:
+        return SessionState.SUSPENDED if self._cuts else SessionState.CONNECTED
+
+    def on_session(self, callback: Callable[[SessionState], None]) -> None:
+        """Told of expiry only, and later than the seam promises: a zombie gets its chance."""
+        self._listeners.append(callback)
+
+    async def read(self, path: str) -> Znode | None:
+        if self._cuts:
+            raise OutcomeUnknown(path, "the metadata store is out of reach")
+        return self._ensemble.tree.read(path)
+
+    async def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        return [await self.read(path) for path in paths]
+
+    async def commit(self, operations: Sequence[Operation]) -> list[str | int]:
+        promise: Promise[list[str | int]] = Promise()
+        world = self._ensemble.world
+        delay_ms = 1 + int(world.random.random() * 8)
+        if self._cuts:
+            unknown = OutcomeUnknown(operations[0].path, "the metadata store is out of reach")
+            world.at(200, self.life, promise.fail, unknown)
+        else:
+            session_id = self._session_id
+            world.at(delay_ms, None, self._arrived, session_id, tuple(operations), promise)
+        return await promise
+
+    def watch(self, path: str, callback: Callable[[], None]) -> None:
+        self._ensemble.watch(self, path, callback)
+
+    async def close(self) -> None:
+        """The session ends at once."""
+        self._ensemble.expire(self._session_id)
+        self._session_id = -1
+
+    def changed(self, callback: Callable[[], None]) -> None:
+        """A watch has fired; while the store is out of reach it waits."""
+        if self._cuts:
+            self._missed.append(callback)
+        else:
+            callback()
+
+    def silent(self) -> None:
+        """The servers hear nothing from now on: killed, paused or cut off."""
+        self._silences += 1
+        if self._silences == 1:
+            world = self._ensemble.world
+            self._silent_since_ms = world.now_ms
+            world.at(self.timeout_ms, None, self._look, world.now_ms, self._session_id)
+
+    def heard(self) -> None:
+        """One reason less for silence."""
+        self._silences -= 1
+        if self._silences or self.life.is_over:
+            return
+        self._silent_since_ms = -1
+        if self._session_id < 0:
+            self._renew()
+        missed, self._missed = self._missed, []
+        for callback in missed:
+            callback()
+
+    def cut_off(self) -> None:
+        """The process goes on, and does not reach the servers."""
+        self._cuts += 1
+        self.silent()
+
+    def reconnect(self) -> None:
+        self._cuts -= 1
+        self.heard()
+
+    def expire(self) -> None:
+        """The servers give the session up, for whatever reason."""
+        if self._session_id > 0:
+            self._ensemble.expire(self._session_id)
+            self._session_id = -1
+            if not self._silences:
+                self._renew()
+
+    def _renew(self) -> None:
+        """A new session; who works with the old one is told a little later."""
+        self._open()
+        world = self._ensemble.world
+        world.at(int(world.random.random() * 300), self.life, self._tell, SessionState.EXPIRED)
+
+    def _tell(self, state: SessionState) -> None:
+        for callback in self._listeners:
+            callback(state)
+
+    def _open(self) -> None:
+        self._session_id = self._ensemble.next_session_id
+        self._ensemble.next_session_id += 1
+
+    def _look(self, since_ms: int, session_id: int) -> None:
+        if self._silent_since_ms == since_ms and self._session_id == session_id:
+            self._ensemble.expire(session_id)
+            self._session_id = -1
+
+    def _arrived(
+        self, session_id: int, operations: tuple[Operation, ...], promise: Promise[list[str | int]]
+    ) -> None:
+        world, ensemble = self._ensemble.world, self._ensemble
+        path = operations[0].path
+        is_lost = self._cuts or (ensemble.is_flaky and world.chance(0.2))
+        delay_ms = 1 + int(world.random.random() * 8)
+        if is_lost and world.chance(0.5):
+            unknown = OutcomeUnknown(path, "the connection broke before the commit arrived")
+            world.at(delay_ms, self.life, promise.fail, unknown)
+            return
+        if session_id < 0 or session_id != self._session_id:
+            expired = SessionExpired(path, "the session has expired")
+            world.at(delay_ms, self.life, promise.fail, expired)
+            return
+        try:
+            results = ensemble.do(operations, session_id)
+        except MetadataError as error:
+            world.at(delay_ms, self.life, promise.fail, error)
+            return
+        if is_lost:
+            unknown = OutcomeUnknown(path, "the connection broke before the answer came")
+            world.at(delay_ms, self.life, promise.fail, unknown)
+            return
+        world.at(delay_ms, self.life, promise.resolve, results)

@@ -1,0 +1,34 @@
+"""What happened in a run, in words: for whoever has to find out why it failed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from simulation.options import Options
+from simulation.world import Line
+
+
+def tell(options: Options, lines: Iterable[Line], last: int) -> str:
+    """The options, the faults, and the last lines."""
+    told = [f"seed {options.seed}: {options.text()}", "faults:"]
+    for fault in options.faults:
+        told.append(
+            f"  {fault.at_ms / 1000:8.3f} s  {fault.kind} {fault.first} {fault.second} "
+            f"for {fault.for_ms} ms"
+        )
+    told.append("story:")
+    told += [f"  {text}" for text in list(map(words, lines))[-last:]]
+    return "\n".join(told)
+
+
+def words(line: Line) -> str:
+    return f"{line.at_ms / 1000:8.3f} s  {line.text.format(*line.values)}"
+
+
+def digest(lines: Iterable[Line]) -> str:
+    """The same for the same story."""
+    sum_ = hashlib.sha256()
+    for line in lines:
+        sum_.update(words(line).encode())
+    return sum_.hexdigest()

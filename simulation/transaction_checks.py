@@ -1,0 +1,223 @@
+"""What transactional producers tried, what came of it, and what readers of committed records saw.
+
+A transaction's outcome is what its producer was told; where it was told nothing after it had asked
+for a commit, either is right, but whole. Where the log of the coordinators, or a partition, lost
+records legally (no disk has them any more) nothing is judged that depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.layout import TRANSACTION_TOPIC
+from barnabas.coordinator.records import (
+    TransactionKey,
+    TransactionStatus,
+    TransactionValue,
+    decode_transaction_record,
+)
+from barnabas.coordinator.transaction import Transaction, transaction_of
+from barnabas.storage.transaction_index import AbortedTransaction
+from barnabas.types import TopicPartition
+from simulation.disk import ABORTS, COMMITS, IN_TRANSACTION, STATE, Entry
+
+if TYPE_CHECKING:
+    from simulation.cluster import Cluster
+
+_Status = TransactionStatus
+_NEXT: dict[_Status, tuple[_Status, ...]] = {
+    _Status.Empty: (_Status.Empty, _Status.Ongoing),
+    _Status.Ongoing: (_Status.Ongoing, _Status.PrepareCommit, _Status.PrepareAbort),
+    _Status.PrepareCommit: (_Status.CompleteCommit,),
+    _Status.PrepareAbort: (_Status.CompleteAbort,),
+    _Status.CompleteCommit: (_Status.Ongoing, _Status.Empty),
+    _Status.CompleteAbort: (_Status.Ongoing, _Status.Empty),
+}
+"""What may follow in the log of the coordinators."""
+
+
+class Outcome(Enum):
+    """As far as its producer knows."""
+
+    OPEN = "open"
+    ASKED = "asked to be committed"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class Tried:
+    """One transaction of one producer."""
+
+    __slots__ = ("number", "outcome", "places", "transactional_id")
+
+    def __init__(self, number: int, transactional_id: str) -> None:
+        self.number = number
+        self.transactional_id = transactional_id
+        self.outcome = Outcome.OPEN
+        self.places: dict[int, tuple[TopicPartition, bytes, int]] = {}
+        """Its values: to which partition of which topic, and at which offset (-1: not told)."""
+
+    def __str__(self) -> str:
+        return f"transaction {self.number} of {self.transactional_id} ({self.outcome.value})"
+
+
+class TransactionChecks:
+    """All transactions of one run."""
+
+    __slots__ = ("_by_value", "_cluster", "_states", "transactions")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._states: dict[str, Transaction] = {}
+        self._by_value: dict[int, Tried] = {}
+        self.transactions: list[Tried] = []
+
+    def begin(self, transactional_id: str) -> Tried:
+        tried = Tried(len(self.transactions) + 1, transactional_id)
+        self.transactions.append(tried)
+        return tried
+
+    def sends(self, tried: Tried, value: int, name: TopicPartition, topic_id: bytes) -> None:
+        tried.places[value] = (name, topic_id, -1)
+        self._by_value[value] = tried
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether coordinators may have forgotten what they decided, legally."""
+        cluster = self._cluster
+        if not cluster.options.transactional:
+            return False
+        histories = [
+            cluster.checks.history(TopicPartition(TRANSACTION_TOPIC, number))
+            for number in range(cluster.options.transaction_partitions)
+        ]
+        return any(history.resets or history.is_forked for history in histories)
+
+    # --- the log of the coordinators -------------------------------------------------------------
+
+    def committed(self, entries: Iterable[Entry]) -> None:
+        """These records of coordinators are below the high watermark."""
+        for entry in entries:
+            for key, value in entry.payload:
+                record = decode_transaction_record(key, value)
+                assert isinstance(record.key, TransactionKey)
+                if record.value is None:
+                    self._states.pop(record.key.transactional_id, None)
+                    continue
+                assert isinstance(record.value, TransactionValue)
+                self._follows(transaction_of(record.key, record.value))
+
+    def _follows(self, after: Transaction) -> None:
+        before = self._states.get(after.transactional_id)
+        self._states[after.transactional_id] = after
+        if before is None or self.is_suspended:
+            return
+        self._cluster.checks.judge(
+            "outcome", _may_follow(before, after), "{} after {}", after, before
+        )
+
+    # --- readers ---------------------------------------------------------------------------------
+
+    def read(self, name: TopicPartition, entries: Sequence[Entry]) -> None:
+        """A reader of committed records was given these."""
+        history = self._cluster.checks.history(name)
+        # Where a partition has lost what was acknowledged, that may have been a marker: what is
+        # left of its transaction is ended by its producer's next one.
+        suspended = self.is_suspended or history.resets or history.is_forked
+        for entry in entries:
+            tried = self._by_value.get(entry.value)
+            if tried is not None and not suspended:
+                self._cluster.checks.judge(
+                    "transaction",
+                    tried.outcome in (Outcome.ASKED, Outcome.COMMITTED),
+                    "{}: {} was read as committed, and belongs to {}",
+                    name,
+                    entry,
+                    tried,
+                )
+
+    # --- at the end ------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Nothing is open any more: each transaction is there as a whole, or not at all."""
+        if self.is_suspended:
+            return
+        seen = self._seen()
+        for tried in self.transactions:
+            found = {
+                value: value in seen
+                for value, place in tried.places.items()
+                if self._is_judged(*place)
+            }
+            if not found:
+                continue
+            if tried.outcome is Outcome.COMMITTED:
+                is_right = all(found.values())
+            elif tried.outcome is Outcome.ASKED:
+                is_right = len(set(found.values())) == 1
+            else:
+                is_right = not any(found.values())
+            self._cluster.checks.judge("transaction", is_right, "{}: it has {}", tried, found)
+
+    def _is_judged(self, name: TopicPartition, topic_id: bytes, offset: int) -> bool:
+        """Whether the record must be there if it was committed, and was not deleted since."""
+        history = self._cluster.checks.history(name)
+        if history.topic_id != topic_id or history.resets or history.is_forked:
+            return False
+        return not history.deleted_below or offset >= history.deleted_below
+
+    def _seen(self) -> set[int]:
+        seen: set[int] = set()
+        for name in self._cluster.partitions:
+            stored = self._cluster.checks.history(name).stored
+            assert stored is not None
+            log = self._cluster.brokers[stored.leader].hosted[name].log
+            end = log.producers.stable_below(log.log_end_offset)
+            entries = log.read(log.base, end, len(log.entries))
+            seen.update(
+                entry.value for entry in committed_of(entries, log.aborted_in(log.base, end))
+            )
+        return seen
+
+    def open_in(self, name: TopicPartition) -> str | None:
+        """What keeps readers of committed records from the end of a partition."""
+        history = self._cluster.checks.history(name)
+        if self.is_suspended or history.resets or history.is_forked or history.stored is None:
+            return None
+        log = self._cluster.brokers[history.stored.leader].hosted[name].log
+        end = log.log_end_offset
+        stable = log.producers.stable_below(end)
+        return None if stable == end else f"stable up to {stable} of {end}: a transaction hangs"
+
+
+def committed_of(entries: Sequence[Entry], aborted: Sequence[AbortedTransaction]) -> list[Entry]:
+    """The records that a reader of committed ones shows (KIP-98)."""
+    ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+    aborting: dict[int, None] = {}
+    found = []
+    for entry in entries:
+        while ahead and ahead[-1].first_offset <= entry.offset:
+            aborting[ahead.pop().producer_id] = None
+        if entry.kind == ABORTS:
+            aborting.pop(entry.producer, None)
+        if entry.kind in (COMMITS, ABORTS, STATE):
+            continue
+        if entry.kind != IN_TRANSACTION or entry.producer not in aborting:
+            found.append(entry)
+    return found
+
+
+def _may_follow(before: Transaction, after: Transaction) -> bool:
+    if after.status not in _NEXT[before.status]:
+        return False
+    if after.producer_id != before.producer_id:
+        return after.status is _Status.Empty and before.has_last_epoch
+    if after.status is _Status.Empty:
+        # The same once more: who asked for his next epoch did not hear of it, and asks again.
+        is_again = before.status is _Status.Empty
+        return after.producer_epoch - before.producer_epoch in ((0, 1) if is_again else (1,))
+    if after.status is _Status.PrepareAbort:
+        return after.producer_epoch - before.producer_epoch in (0, 1)
+    return after.producer_epoch == before.producer_epoch

@@ -1,0 +1,51 @@
+"""What all clients of the workload have in common: a name, and one life after the other.
+
+Each life has a producer or a consumer of its own, or both.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from random import Random
+
+from barnabas.client import Consumer, ConsumerRecord, Producer
+from barnabas.client.errors import Unreachable
+from barnabas.types import TopicPartition
+from simulation.whole.history import Read, Stretch
+from simulation.whole.surroundings import Surroundings
+
+
+class Actor(ABC):
+    """One of the clients."""
+
+    def __init__(self, around: Surroundings, name: str, random: Random) -> None:
+        self.name = name
+        self._around = around
+        self._random = random
+        self._lives = 0
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Return when it is done, after all were asked to stop."""
+
+    @property
+    def _who(self) -> str:
+        """Its name in this life."""
+        return f"{self.name}.{self._lives}"
+
+    def _notes(self, stretch: Stretch, records: Iterable[ConsumerRecord]) -> None:
+        """What was polled."""
+        for record in records:
+            name = TopicPartition(record.topic, record.partition)
+            self._around.history.reads(stretch, name, Read(record.offset, record.value or b""))
+
+
+async def has_started(client: Producer | Consumer, around: Surroundings, random: Random) -> bool:
+    """Start it; False, after a rest, if no broker can be reached."""
+    try:
+        await client.start()
+    except Unreachable:
+        await around.rest(random, 1_000)
+        return False
+    return True

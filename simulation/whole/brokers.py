@@ -1,0 +1,286 @@
+"""Machines with a broker each: started, stopped, killed, cut off from power, stood still.
+
+A machine keeps its name, its files and its dice over all of this; each start is a new process, and
+each power cut a new boot. The broker is `broker.server.Server` as it is, in a life of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from barnabas.broker.runtime.descriptors import plenty
+from barnabas.broker.runtime.disk_threads import OF_THE_LOOP
+from barnabas.broker.seams import Machine
+from barnabas.broker.server import Server
+from barnabas.config import BrokerConfig
+from simulation.whole.costs import BUDGET_US
+from simulation.whole.files import SimFiles
+from simulation.whole.lives import CURRENT, Life, LifeOver, ProcessOver
+from simulation.whole.loop import VirtualLoop
+from simulation.whole.network import Network
+from simulation.whole.seams import SeededRandom, VirtualClock
+from simulation.whole.store import SimStore
+from simulation.whole.store_session import SimSession
+from simulation.whole.strike import Strike
+
+PORT: Final = 9092
+DATA: Final = Path("/data")
+
+_QUICK: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Little that is of no interest, and nothing that takes longer than a run.
+        "offsets.topic.num.partitions": "2",
+        "offsets.topic.replication.factor": "3",
+        "transaction.state.log.num.partitions": "2",
+        "transaction.state.log.replication.factor": "3",
+        "transaction.state.log.min.isr": "2",
+        "default.replication.factor": "3",
+        "min.insync.replicas": "2",
+        "replica.lag.time.max.ms": "1500",
+        "replica.socket.timeout.ms": "2000",
+        "controller.socket.timeout.ms": "2000",
+        "replica.high.watermark.checkpoint.interval.ms": "1000",
+        "group.min.session.timeout.ms": "500",
+        "group.initial.rebalance.delay.ms": "200",
+        "controlled.shutdown.retry.backoff.ms": "200",
+    }
+)
+
+
+class MachineRoom(NamedTuple):
+    """What the machines of a run share."""
+
+    loop: VirtualLoop
+    network: Network
+    store: SimStore
+    seed: int
+    session_timeout_ms: int = 2000
+    """How long a broker may be silent towards the metadata store."""
+
+    @classmethod
+    def of(cls, seed: int, *, max_virtual_ms: int = 600_000) -> MachineRoom:
+        """All of it out of one seed; whoever opens it closes its loop."""
+        loop = VirtualLoop(seed, max_virtual_ms=max_virtual_ms)
+        store = SimStore(Random(f"store {seed}"))
+        return cls(loop, Network(loop, seed), store, seed)
+
+
+class SimBroker:
+    """One machine, and the broker that runs on it or does not."""
+
+    def __init__(
+        self,
+        room: MachineRoom,
+        broker_id: int,
+        files: SimFiles,
+        config: Mapping[str, str],
+    ) -> None:
+        self._loop = room.loop
+        self._network = room.network
+        self._store = room.store
+        self._session_timeout_ms = room.session_timeout_ms
+        self.broker_id = broker_id
+        self.host = f"broker-{broker_id}"
+        self.files = files
+        self.clock = VirtualClock(self._loop)
+        self._dice = SeededRandom(room.seed, self.host)
+        self._outage = Random(f"{self.host} without power {room.seed}")
+        self._torn = Random(f"{self.host} torn {room.seed}")
+        self._config = config
+        self._is_started = False
+        self._paused_until_us = 0
+        self._ahead_ms = 0
+        self.boots = 1
+        self.starts = 0
+        self.life: Life | None = None
+        self.server: Server | None = None
+        self.session: SimSession | None = None
+        self.unfounded: list[str] = []
+        """Why its broker could not go on, though nothing was wrong with its disk."""
+        self._network.host(self.host)
+        files.measure(room.loop.spend)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process; it may be paused, or still starting."""
+        return self.life is not None and not self.life.is_over
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether its start is over, and its stop has not begun; it may be paused."""
+        return self.is_running and self._is_started
+
+    async def start(self) -> None:
+        """A new process, and the machine is switched on if it is not. Returns when it serves;
+        raises what the start raises (ConfigError while there is no metadata store), and LifeOver if
+        it is killed before."""
+        assert not self.is_running, f"{self.host} runs already"
+        self.starts += 1
+        self.set_calendar(0)  # no broker can tell that the one which it finds is wrong
+        self._is_started = False
+        self._paused_until_us = 0
+        if not self._network.host(self.host).is_up:
+            self._network.power_on(self.host)
+        life = self._network.process(f"{self.host}, start {self.starts}", self.host)
+        life.at_end(self.files.process_died)
+        self.life = life
+        try:
+            server = self.server = life.run(self._server)
+            await life.call(server.start())
+        except ProcessOver:
+            raise LifeOver(life.name) from None  # before there was anything to wait for
+        except BaseException:
+            life.kill()
+            raise
+        self._is_started = True
+        life.budget_us = BUDGET_US
+        life.start(self._end_when_it_fails(life, server))
+
+    async def stop(self) -> None:
+        """A clean stop, which gives away first what this broker leads. Whatever it raises is the
+        end of the process, too."""
+        life, server = self._running()
+        self._is_started = False
+        life.budget_us = 0
+        try:
+            await life.call(server.stop())
+        finally:
+            if not life.is_over:
+                life.kill()
+
+    def kill(self) -> None:
+        """`kill -9`: what it has written stays, its kernel closes its connections."""
+        self._running()[0].kill()
+
+    def power_cut(self) -> None:
+        """The machine is off, and what its disk did not have yet may be gone."""
+        self.boots += 1
+        self._network.power_off(self.host)
+        self.files.power_cut(self._outage)
+        if self.life is not None:
+            self.life.kill()
+
+    def strike(self, operations: int, befall: Callable[[], object], begins_with: str = "") -> None:
+        """Have it die in the middle of a turn, at so many changes of its disk from now on, or from
+        a name on that ends with `begins_with`; if none runs by then, the next one. `befall` is to
+        `kill` it, or to cut its power."""
+
+        def fall() -> None:
+            assert CURRENT.get() is self.life, f"somebody else works on the files of {self.host}"
+            # What comes of it is the world's: what a dead process begins is lost.
+            self._loop.world.copy().run(befall)
+
+        self.files.strike(Strike(operations, self._torn, fall, begins_with))
+
+    def pause(self, for_ms: int) -> None:
+        """SIGSTOP, and SIGCONT so much later; `resume` may come first, another pause prolong it."""
+        life, _ = self._running()
+        life.pause()
+        until_us = self._loop.now_us + 1000 * for_ms
+        self._paused_until_us = max(self._paused_until_us, until_us)
+        self._loop.world_at_us(until_us, self._pause_ends, life)
+
+    def resume(self) -> None:
+        self._paused_until_us = 0
+        self._loop.resume(self._running()[0])
+
+    def _pause_ends(self, life: Life) -> None:
+        if self._loop.now_us >= self._paused_until_us:
+            self._loop.resume(life)
+
+    def set_calendar(self, ahead_ms: int) -> None:
+        """How far the machine's is in front of true time, from now until it is set again."""
+        self.clock.step(ahead_ms - self._ahead_ms)
+        self._ahead_ms = ahead_ms
+
+    def boot_id(self) -> bytes:
+        return f"{self.host}, boot {self.boots}".encode()
+
+    def _server(self) -> Server:
+        properties = {
+            "broker.id": str(self.broker_id),
+            "listeners": f"PLAINTEXT://{self.host}:{PORT}",
+            "log.dirs": str(DATA),
+            **_QUICK,
+            **self._config,
+        }
+        files = self.files.mounted()
+        bind, lanes = self._network.bind, lambda: OF_THE_LOOP  # which has no threads at all
+        machine = Machine(
+            self.clock,
+            self._dice,
+            files,
+            bind,
+            self.boot_id,
+            lanes,
+            cleans_inline=True,
+            descriptors=plenty,
+        )
+        self.session = self._store.session(self._session_timeout_ms)
+        return Server(BrokerConfig(properties), machine, self.session)
+
+    async def _end_when_it_fails(self, life: Life, server: Server) -> None:
+        """As the process does it that has no log directory left."""
+        assert server.failure is not None
+        await server.failure
+        if not self.files.is_spoiled:
+            self.unfounded.append(server.failure.result())
+        life.budget_us = 0
+        await server.stop()
+        self._loop.world_at_us(self._loop.now_us, life.kill)
+
+    def _running(self) -> tuple[Life, Server]:
+        assert self.life is not None and self.server is not None and self.is_running, (
+            f"{self.host} does not run"
+        )
+        return self.life, self.server
+
+
+class Brokers:
+    """All machines of a run, by broker id."""
+
+    def __init__(
+        self,
+        room: MachineRoom,
+        broker_ids: Sequence[int] = (1, 2, 3),
+        config: Mapping[str, str] | None = None,
+        files: Callable[[int], SimFiles] | None = None,
+    ) -> None:
+        """`config`: for all of them, on top of what makes them quick."""
+        clock = VirtualClock(room.loop)
+        self.by_id: dict[int, SimBroker] = {}
+        for broker_id in broker_ids:
+            disk = SimFiles(clock, [DATA]) if files is None else files(broker_id)
+            self.by_id[broker_id] = SimBroker(room, broker_id, disk, config or {})
+
+    @property
+    def bootstrap_servers(self) -> list[str]:
+        return [f"{each.host}:{PORT}" for each in self.by_id.values()]
+
+    @property
+    def running(self) -> list[SimBroker]:
+        return [each for each in self.by_id.values() if each.is_running]
+
+    def __getitem__(self, broker_id: int) -> SimBroker:
+        return self.by_id[broker_id]
+
+    async def start(self) -> None:
+        """All of them, one behind the other; returns when each knows every other one."""
+        for each in self.by_id.values():
+            await each.start()
+        for each in self.by_id.values():
+            assert each.life is not None and each.server is not None
+            await each.life.call(each.server.knows_brokers(self.by_id))
+
+    async def stop(self) -> None:
+        """Cleanly, as when all of a cluster is switched off."""
+        for each in reversed(self.running):
+            life, server = each.life, each.server
+            assert life is not None and server is not None
+            life.budget_us = 0
+            await life.call(server.stop(gives_away=False))
+            life.kill()

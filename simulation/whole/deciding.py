@@ -1,0 +1,69 @@
+"""The end of a transaction, as careful users bring it about: commit again, or abort, or give up.
+
+What is noted of it is no more than what is certain: a commit that was sent for is `UNKNOWN` until
+the coordinator says what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+from barnabas.client import Producer
+from barnabas.client.errors import Unreachable
+from barnabas.errors import BarnabasError, InvalidTxnState, KafkaError
+from simulation.whole.history import FAIL, OK, UNKNOWN, Transaction
+from simulation.whole.surroundings import Surroundings
+
+_TRIES = 2  # to commit, before it is found out whether aborting is still allowed
+_MOST_TRIES = 12
+
+
+async def commit(
+    around: Surroundings, producer: Producer, transaction: Transaction, random: Random
+) -> bool:
+    """Whether the producer can go on."""
+    around.history.ends_with(transaction, UNKNOWN, "(commit is asked for)")
+    for attempt in range(_MOST_TRIES):
+        try:
+            await producer.commit_transaction()
+        except (Unreachable, KafkaError) as error:
+            passes = isinstance(error, Unreachable) or error.retriable
+            if passes and attempt % (_TRIES + 1) < _TRIES:
+                await around.rest(random, 500)
+                continue
+            if await _is_aborted(around, producer, transaction):
+                return True
+            if not passes:
+                return False
+        except BarnabasError:  # one of its records has failed for good
+            return await _is_aborted(around, producer, transaction)
+        else:
+            around.history.ends_with(transaction, OK)
+            return True
+    return False
+
+
+async def abort(around: Surroundings, producer: Producer, transaction: Transaction) -> bool:
+    """Whether the producer can go on. No commit was asked for, so it has failed in any case."""
+    is_over = await _is_aborted(around, producer, transaction)
+    if not is_over:
+        around.history.ends_with(transaction, FAIL, "(or will be, by another)")
+    return is_over
+
+
+async def _is_aborted(around: Surroundings, producer: Producer, transaction: Transaction) -> bool:
+    """Abort; the client refuses that where a commit may have been decided already."""
+    for _ in range(_TRIES):
+        try:
+            await producer.abort_transaction()
+        except InvalidTxnState:
+            return False
+        except (Unreachable, KafkaError) as error:
+            if isinstance(error, KafkaError) and not error.retriable:
+                return False
+            await asyncio.sleep(0.1)
+        else:
+            around.history.ends_with(transaction, FAIL)
+            return True
+    return False

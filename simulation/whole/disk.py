@@ -1,0 +1,297 @@
+"""One machine's disk: the tree of its files, who works on it, and what is wrong with it.
+
+It outlives the processes on it. They are counted, one after the other: what an earlier one still
+holds is of no use any more. A disk may be full or broken below some directory until it is healed.
+What changes it may be the last that a process does, in the middle of a turn (`strike`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import NoReturn, Protocol
+
+from barnabas.clock import Clock
+from simulation.whole import costs
+from simulation.whole.inodes import Change, DirectoryInode, Edit, FileInode, Inode
+from simulation.whole.strike import Strike
+
+_LONGEST_NAME_BYTES = 255
+
+
+class Spend(Protocol):
+    def __call__(self, us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
+        """An operation of this kind costs so much (`costs`), and `more_us` beyond that before
+        `until_us`, until when the disk is slow."""
+
+
+def _free(us: int, what: str, more_us: int = 0, until_us: int = 0) -> None:
+    """The time of this disk is not measured."""
+
+
+class Fault:
+    """Nothing more can be written below a path, once so many bytes more were."""
+
+    __slots__ = ("code", "left_bytes", "path")
+
+    def __init__(self, path: Path, code: int, left_bytes: int) -> None:
+        self.path = path
+        self.code = code
+        self.left_bytes = left_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Full, not broken: what needs no room goes on."""
+        return self.code == errno.ENOSPC
+
+
+class SimDisk:
+    """Paths are absolute; relative ones begin at the root."""
+
+    __slots__ = (
+        "_changed_files",
+        "_changed_names",
+        "_faults",
+        "clock",
+        "locked",
+        "most_open",
+        "open_files",
+        "process",
+        "root",
+        "slow_sync_us",
+        "slow_until_us",
+        "spend",
+        "strike",
+    )
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.root = DirectoryInode(clock.wall_ms())
+        self.process = 0
+        """The number of the one that runs on it."""
+        self.locked: dict[FileInode, None] = {}
+        self.open_files = 0
+        """By the process that runs on it."""
+        self.most_open: int | None = None
+        """How many it may have open."""
+        self.strike: Strike | None = None
+        """What its process will die of, or the next one if none runs."""
+        self.spend: Spend = _free
+        self.slow_sync_us = 0
+        """How much longer each sync takes before `slow_until_us`."""
+        self.slow_until_us = 0
+        self._faults: list[Fault] = []
+        self._changed_names: dict[DirectoryInode, None] = {}
+        self._changed_files: dict[FileInode, None] = {}
+
+    # --- what happens to the machine -------------------------------------------------------------
+
+    def next_process(self) -> None:
+        """The one that ran is dead; its locks are free."""
+        self.process += 1
+        self.open_files = 0
+        self.locked.clear()
+
+    def lose_power(self, random: Random) -> None:
+        self.next_process()
+        for directory in self._changed_names:
+            directory.keep_some(random)
+        for directory in self._changed_names:
+            directory.forget_the_rest()
+        for file in self._changed_files:
+            file.lose_power(random)
+        self._changed_names.clear()
+        self._changed_files.clear()
+        self._let_cool(self.root)
+
+    def settle(self) -> None:
+        """Everything is on the disk."""
+        for directory in self._changed_names:
+            directory.sync()
+        for file in self._changed_files:
+            file.sync()
+        self._changed_names.clear()
+        self._changed_files.clear()
+
+    def fail(self, path: Path, code: int, after_bytes: int) -> None:
+        self._faults.append(Fault(path, code, after_bytes))
+
+    def heal(self, path: Path) -> None:
+        self._faults = [fault for fault in self._faults if fault.path != path]
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether anything of it is full or broken."""
+        return bool(self._faults)
+
+    def fault(self, path: Path) -> Fault | None:
+        """What is wrong there."""
+        for fault in self._faults:
+            if path.is_relative_to(fault.path):
+                return fault
+        return None
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def find(self, path: Path) -> Inode:
+        inode: Inode = self.root
+        for name in _names(path):
+            if not isinstance(inode, DirectoryInode):
+                raise os_error(errno.ENOTDIR, path)
+            found = inode.names.get(_checked(name, path))
+            if found is None:
+                raise os_error(errno.ENOENT, path)
+            inode = found
+        return inode
+
+    def file(self, path: Path, *, create: bool) -> FileInode:
+        """To be opened for writing."""
+        if not _names(path):
+            raise os_error(errno.EISDIR, path)
+        self.check_descriptors(path)
+        self.spend(costs.OPEN_US, "open")
+        directory, name = self.place(path)
+        inode = directory.names.get(name)
+        if isinstance(inode, DirectoryInode):
+            raise os_error(errno.EISDIR, path)
+        if inode is None:
+            if not create:
+                raise os_error(errno.ENOENT, path)
+            self.check_room(path)
+            inode = FileInode(self.clock.wall_ms())
+            self.change((directory, name, inode))
+        return inode
+
+    def directory(self, path: Path) -> DirectoryInode:
+        inode = self.find(path)
+        if not isinstance(inode, DirectoryInode):
+            raise os_error(errno.ENOTDIR, path)
+        return inode
+
+    def place(self, path: Path) -> tuple[DirectoryInode, str]:
+        """The directory that names the path, whether the name is there or not."""
+        return self.directory(path.parent), _checked(path.name, path)
+
+    def change(self, *edits: Edit) -> None:
+        """All of these names, at once."""
+        if self._is_struck():
+            self._fall()
+        self.spend(costs.NAME_US, "change of a name")
+        made = Change(edits, self.clock.wall_ms())
+        for directory in made.directories():
+            self._changed_names[directory] = None
+        for _, name, inode in edits:
+            if inode is not None and self.strike is not None:
+                self.strike.named(name)
+
+    def write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
+        """As much as there is room for; the error says that it was not all."""
+        if self._is_struck():
+            assert self.strike is not None
+            with suppress(OSError):
+                self._write(path, file, position, data[: self.strike.share(len(data))])
+            self._fall()
+        self._write(path, file, position, data)
+
+    def _write(self, path: Path, file: FileInode, position: int, data: bytes | memoryview) -> None:
+        self.spend(costs.WRITE_US + len(data) * costs.WRITE_KIB_US // 1024, "write")
+        fault = self.fault(path)
+        room = len(data)
+        if fault is not None:
+            room = min(room, fault.left_bytes)
+            fault.left_bytes -= room
+        if room:
+            file.write(position, data[:room])
+            self.note(file)
+        if fault is not None and room < len(data):
+            raise os_error(fault.code, path)
+
+    def truncate(self, path: Path, file: FileInode, size: int) -> None:
+        self.check_health(path)
+        if size < 0:
+            raise os_error(errno.EINVAL, path)
+        if self._is_struck():
+            self._fall()
+        file.truncate(size)
+        self.note(file)
+
+    def note(self, file: FileInode) -> None:
+        """Its bytes have changed."""
+        file.modified_ms = self.clock.wall_ms()
+        self._changed_files[file] = None
+
+    def sync(self, path: Path, inode: Inode) -> None:
+        self.check_descriptors(path)
+        if self._is_struck():
+            self._fall()
+        self.spend(costs.SYNC_US, "sync", self.slow_sync_us, self.slow_until_us)
+        try:
+            self.check_health(path)
+        except OSError:
+            if isinstance(inode, FileInode):
+                inode.fail_sync()
+            raise
+        inode.sync()
+        if isinstance(inode, FileInode):
+            if inode.is_durable:
+                self._changed_files.pop(inode, None)
+        else:
+            self._changed_names.pop(inode, None)
+
+    def check_health(self, path: Path) -> None:
+        """Raises where nothing can be changed."""
+        fault = self.fault(path)
+        if fault is not None and not fault.is_full and not fault.left_bytes:
+            raise os_error(fault.code, path)
+
+    def check_descriptors(self, path: Path) -> None:
+        """Raises where one more file cannot be opened."""
+        if self.most_open is not None and self.open_files >= self.most_open:
+            raise os_error(errno.EMFILE, path)
+
+    def check_room(self, path: Path) -> None:
+        """Raises where nothing can be added either."""
+        fault = self.fault(path)
+        if fault is not None and not fault.left_bytes:
+            raise os_error(fault.code, path)
+
+    def used_bytes(self, directory: DirectoryInode) -> int:
+        return sum(
+            len(inode.data) if isinstance(inode, FileInode) else self.used_bytes(inode)
+            for inode in directory.names.values()
+        )
+
+    def _is_struck(self) -> bool:
+        return self.strike is not None and self.strike.falls()
+
+    def _fall(self) -> NoReturn:
+        strike, self.strike = self.strike, None
+        assert strike is not None
+        strike.fall()
+
+    def _let_cool(self, directory: DirectoryInode) -> None:
+        """The page cache went with the power."""
+        for inode in directory.names.values():
+            if isinstance(inode, FileInode):
+                inode.is_cached = False
+            else:
+                self._let_cool(inode)
+
+
+def os_error(code: int, path: Path) -> OSError:
+    return OSError(code, os.strerror(code), str(path))
+
+
+def _names(path: Path) -> Sequence[str]:
+    parts = path.parts
+    return parts[1:] if path.is_absolute() else parts
+
+
+def _checked(name: str, path: Path) -> str:
+    if len(os.fsencode(name)) > _LONGEST_NAME_BYTES:
+        raise os_error(errno.ENAMETOOLONG, path)
+    return name

@@ -1,0 +1,364 @@
+"""The files seam in memory: what a broker in the simulator has for a disk.
+
+Every call does at once what `OsFiles` does, with the same errors. What a process held when it died
+is of no use: each call on it raises ProcessOver and changes nothing. `sendfile` is not for it,
+since there is no descriptor.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+from barnabas.clock import Clock
+from barnabas.errors import CorruptData
+from barnabas.records.batch import iterate_batches
+from barnabas.storage.directory import RECOVERY_POINTS
+from barnabas.storage.files import Bytes, Entry, File, Lock, Space
+from simulation.whole import costs
+from simulation.whole.disk import SimDisk, Spend, os_error
+from simulation.whole.inodes import DirectoryInode, FileInode, Inode
+from simulation.whole.lives import ProcessOver
+from simulation.whole.strike import Strike
+
+CAPACITY_BYTES = 1 << 40
+
+
+class SimFiles:
+    """One machine's files, for whichever process runs on it; `mounted` is for one process alone."""
+
+    __slots__ = ("_capacity_bytes", "_disk", "_process")
+
+    def __init__(
+        self,
+        clock: Clock,
+        directories: Sequence[Path] = (),
+        capacity_bytes: int = CAPACITY_BYTES,
+    ) -> None:
+        """`directories` are there already, and stay whatever happens."""
+        self._disk = SimDisk(clock)
+        self._capacity_bytes = capacity_bytes
+        self._process = -1
+        for path in directories:
+            self.make_directory(path)
+        self._disk.settle()
+
+    def mounted(self) -> SimFiles:
+        """The same files for the process that begins now: once it has died they are no use to it.
+
+        So what a dead process still does, closing its coroutines, harms nobody.
+        """
+        made = SimFiles(self._disk.clock, capacity_bytes=self._capacity_bytes)
+        made._disk = self._disk
+        made._process = self._disk.process
+        return made
+
+    # --- what happens to the machine -------------------------------------------------------------
+
+    def process_died(self) -> None:
+        """As by `kill -9`: all that was written is there, and its locks are free."""
+        self._disk.next_process()
+
+    def power_cut(self, random: Random) -> None:
+        """What was not synced is there or is not; the process is dead as well."""
+        self._disk.lose_power(random)
+
+    def strike(self, strike: Strike) -> None:
+        """Let the process die of it. Replaces an earlier strike."""
+        self._disk.strike = strike
+
+    def spare(self) -> None:
+        """Undo `strike`, if it has not fallen yet."""
+        self._disk.strike = None
+
+    def fail(self, path_prefix: Path, code: int, after_bytes: int = 0) -> None:
+        """Refuse changes at or below a path, once so many more bytes have been written there.
+
+        With ENOSPC the disk is full: it takes no bytes and no new names. With EIO, or any other,
+        it is broken: nothing changes any more, and a sync fails. What can be read stays readable.
+        """
+        self._disk.fail(path_prefix, code, after_bytes)
+
+    def heal(self, path_prefix: Path) -> None:
+        """Undo each `fail` of this path."""
+        self._disk.heal(path_prefix)
+
+    def measure(self, spend: Spend) -> None:
+        """Have each operation call this with what it costs."""
+        self._disk.spend = spend
+
+    def slow(self, sync_us: int, until_us: int = 0) -> None:
+        """Let every sync before that time take so much longer; 0: no more."""
+        self._disk.slow_sync_us, self._disk.slow_until_us = sync_us, until_us
+
+    def limit(self, more: int | None) -> None:
+        """Let the process open so many more files and directories at one time; None: any number."""
+        self._disk.most_open = None if more is None else self._disk.open_files + more
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether some of it is full or broken."""
+        return self._disk.is_spoiled
+
+    def flip(self, path_prefix: Path, random: Random) -> Callable[[], None] | None:
+        """Let a bit read wrong in a segment below the recovery point of its log, and no broker's
+        own; None if there is none. Returns what lets it read as it was written.
+
+        Above the recovery point a record that was damaged is lost at the next recovery, as by a
+        loss of power, and nothing is promised of it.
+        """
+        found = [each for each in self._recovered(path_prefix) if each.is_durable and each.data]
+        if not found:
+            return None
+        inode = random.choice(found)
+        try:
+            batches = list(iterate_batches(inode.data))
+        except CorruptData:
+            return None  # a length reads wrong in it already
+        if not batches:
+            return None
+        begin, header = random.choice(batches)
+        # No checksum covers the base offset and the leader epoch, in front: as with Kafka, other
+        # values there are taken for what was written.
+        place = random.choice((random.randrange(8, 12), random.randrange(16, header.size_bytes)))
+        mask = 1 << random.randrange(8)
+        inode.flip(begin + place, mask)
+        return lambda: inode.unflip(begin + place)
+
+    def _recovered(self, path: Path) -> list[FileInode]:
+        """The `.log` files in the partitions' directories below a log directory, of topics of
+        users, that end below the recovery point in its checkpoint."""
+        names = self._disk.directory(path).names
+        checkpoint = names.get(RECOVERY_POINTS)
+        if not isinstance(checkpoint, FileInode):
+            return []
+        _, _, *lines = checkpoint.data.decode().splitlines()
+        found = []
+        for topic, partition, recovery_point in sorted(line.split() for line in lines):
+            directory = names.get(f"{topic}-{partition}")
+            if topic.startswith("__") or not isinstance(directory, DirectoryInode):
+                continue
+            logs = sorted(name for name in directory.names if name.endswith(".log"))
+            found += [
+                directory.names[name]
+                for name, after in pairwise(logs)
+                if int(after.removesuffix(".log")) <= int(recovery_point)
+            ]
+        return [each for each in found if isinstance(each, FileInode)]
+
+    # --- the seam --------------------------------------------------------------------------------
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        return SimFile(self._at(path), path, self._disk.file(path, create=create))
+
+    def read(self, path: Path) -> bytes:
+        inode = self._at(path).find(path)
+        if isinstance(inode, DirectoryInode):
+            raise os_error(errno.EISDIR, path)
+        self._disk.check_descriptors(path)
+        self._disk.spend(costs.OPEN_US + costs.read_us(len(inode.data)), "read")
+        return bytes(inode.data)
+
+    def write(self, path: Path, data: bytes, *, sync: bool = False) -> None:
+        disk = self._at(path)
+        inode = disk.file(path, create=True)
+        disk.truncate(path, inode, 0)
+        if data:
+            disk.write(path, inode, 0, data)
+        if sync:
+            disk.sync(path, inode)
+
+    def replace(self, source: Path, target: Path) -> None:
+        disk = self._at(source)
+        source_directory, source_name = disk.place(source)
+        target_directory, target_name = disk.place(target)
+        moved = source_directory.names.get(source_name)
+        if moved is None:
+            raise os_error(errno.ENOENT, source)
+        replaced = target_directory.names.get(target_name)
+        if isinstance(moved, DirectoryInode) and _holds(moved, target_directory):
+            raise os_error(errno.EINVAL, source)
+        if isinstance(replaced, DirectoryInode) and _holds(replaced, source_directory):
+            raise os_error(errno.ENOTEMPTY, target)
+        if moved is replaced:
+            return
+        _check_replaceable(moved, replaced, target)
+        disk.check_health(source)
+        disk.check_health(target)
+        disk.change((source_directory, source_name, None), (target_directory, target_name, moved))
+
+    def remove(self, path: Path) -> None:
+        disk = self._at(path)
+        try:
+            inode = disk.find(path)
+        except FileNotFoundError:
+            return
+        if isinstance(inode, DirectoryInode):
+            raise os_error(errno.EISDIR, path)
+        disk.check_health(path)
+        directory, name = disk.place(path)
+        disk.change((directory, name, None))
+
+    def make_directory(self, path: Path) -> None:
+        disk = self._at(path)
+        try:
+            found = disk.find(path)
+        except FileNotFoundError:
+            self.make_directory(path.parent)
+            disk.check_room(path)
+            directory, name = disk.place(path)
+            disk.change((directory, name, DirectoryInode(disk.clock.wall_ms())))
+        else:
+            if isinstance(found, FileInode):
+                raise os_error(errno.EEXIST, path)
+
+    def remove_directory(self, path: Path) -> None:
+        for entry in self.list(path):
+            if entry.is_directory:
+                self.remove_directory(path / entry.name)
+            else:
+                self.remove(path / entry.name)
+        self._disk.check_health(path)
+        directory, name = self._disk.place(path)
+        self._disk.change((directory, name, None))
+
+    def list(self, path: Path) -> list[Entry]:
+        names = self._at(path).directory(path).names
+        self._disk.check_descriptors(path)
+        self._disk.spend(costs.LIST_US + costs.ENTRY_US * len(names), "list")
+        return sorted(
+            Entry(name, True, 0)
+            if isinstance(inode, DirectoryInode)
+            else Entry(name, False, len(inode.data))
+            for name, inode in names.items()
+        )
+
+    def modified_ms(self, path: Path) -> int:
+        return self._at(path).find(path).modified_ms
+
+    def space(self, path: Path) -> Space:
+        disk = self._at(path)
+        disk.find(path)
+        usable_bytes = self._capacity_bytes - disk.used_bytes(disk.root)
+        fault = disk.fault(path)
+        if fault is not None and fault.is_full:
+            usable_bytes = min(usable_bytes, fault.left_bytes)
+        return Space(self._capacity_bytes, max(usable_bytes, 0))
+
+    def sync(self, path: Path) -> None:
+        disk = self._at(path)
+        disk.sync(path, disk.find(path))
+
+    def lock(self, path: Path) -> Lock:
+        disk = self._at(path)
+        inode = disk.file(path, create=True)
+        if inode in disk.locked:
+            raise os_error(errno.EAGAIN, path)
+        disk.locked[inode] = None
+        return _SimLock(disk, inode)
+
+    def _at(self, path: Path) -> SimDisk:
+        if self._process not in (-1, self._disk.process):
+            raise ProcessOver
+        return self._disk
+
+
+class SimFile:
+    """An open file of one process."""
+
+    __slots__ = ("_disk", "_holders", "_inode", "_path", "_process")
+
+    def __init__(self, disk: SimDisk, path: Path, inode: FileInode) -> None:
+        self._disk = disk
+        self._path = path
+        self._inode = inode
+        self._process = disk.process
+        self._holders = 1
+        disk.open_files += 1
+
+    def acquire(self) -> None:
+        assert self._holders > 0, "the file is closed"
+        self._holders += 1
+
+    def release(self) -> None:
+        assert self._holders > 0, "released more often than acquired"
+        self._holders -= 1
+        if not self._holders and self._process == self._disk.process:
+            self._disk.open_files -= 1
+
+    def fileno(self) -> int:
+        raise os_error(errno.ENOTSUP, self._path)
+
+    def pread(self, size: int, position: int) -> bytes:
+        found = bytes(self._file().data[position : position + size])
+        self._disk.spend(costs.read_us(len(found)), "read")
+        return found
+
+    def write(self, position: int, data: Bytes) -> None:
+        file = self._file()
+        if data:
+            self._disk.write(self._path, file, position, memoryview(data))
+
+    def writev(self, position: int, buffers: Sequence[Bytes]) -> None:
+        self.write(position, b"".join(buffers))
+
+    def truncate(self, size: int) -> None:
+        self._disk.truncate(self._path, self._file(), size)
+
+    def size(self) -> int:
+        return len(self._file().data)
+
+    def is_cached(self, position: int, size: int) -> bool:
+        """After a power cut nothing is, until somebody has warmed it."""
+        return self._file().is_cached
+
+    def warm(self, position: int, size: int) -> None:
+        file = self._file()
+        if not file.is_cached:
+            self._disk.spend(costs.COLD_US, "cold read")
+        file.is_cached = True
+
+    def _file(self) -> FileInode:
+        if self._process != self._disk.process:
+            raise ProcessOver
+        if self._holders == 0:
+            raise os_error(errno.EBADF, self._path)
+        return self._inode
+
+
+class _SimLock:
+    """Free again when its process has died; then its release does nothing."""
+
+    __slots__ = ("_disk", "_inode", "_process")
+
+    def __init__(self, disk: SimDisk, inode: FileInode) -> None:
+        self._disk = disk
+        self._inode = inode
+        self._process = disk.process
+
+    def release(self) -> None:
+        if self._process == self._disk.process:
+            self._disk.locked.pop(self._inode, None)
+
+
+def _holds(directory: DirectoryInode, wanted: DirectoryInode) -> bool:
+    """Whether the one is the other, or somewhere below it."""
+    return directory is wanted or any(
+        isinstance(inode, DirectoryInode) and _holds(inode, wanted)
+        for inode in directory.names.values()
+    )
+
+
+def _check_replaceable(moved: Inode, replaced: Inode | None, target: Path) -> None:
+    if replaced is None:
+        return
+    if isinstance(moved, FileInode) and isinstance(replaced, DirectoryInode):
+        raise os_error(errno.EISDIR, target)
+    if isinstance(moved, DirectoryInode):
+        if isinstance(replaced, FileInode):
+            raise os_error(errno.ENOTDIR, target)
+        if replaced.names:
+            raise os_error(errno.ENOTEMPTY, target)

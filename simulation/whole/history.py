@@ -1,0 +1,289 @@
+"""What clients did and what they were told: the evidence, and the story for whoever looks for it.
+
+Every record, transaction, reading and commit is written down when it begins and again when its
+outcome is known, with the time. Invariant: an outcome is `OK` or `FAIL` only if nothing else can be
+true of it; whatever had no answer, or an answer that leaves a doubt, stays `UNKNOWN`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.clock import Clock
+from barnabas.types import TopicPartition
+from simulation.world import Line
+
+OK, FAIL, UNKNOWN, OPEN = "ok", "fail", "unknown", "open"
+
+_PADDING = b"|"
+
+
+class Writing:
+    """A record on its way; `number` counts what its writer wrote, in order."""
+
+    __slots__ = (
+        "acks",
+        "at_ms",
+        "attempts",
+        "is_tombstone",
+        "key",
+        "name",
+        "number",
+        "offset",
+        "outcome",
+        "source",
+        "transaction",
+        "writer",
+    )
+
+    def __init__(
+        self, writer: str, transaction: int, number: int, name: TopicPartition, acks: int
+    ) -> None:
+        self.writer = writer
+        self.transaction = transaction  # 0: in none
+        self.number = number
+        self.name = name
+        self.acks = acks  # -1: all
+        self.outcome = UNKNOWN
+        self.offset = -1  # as acknowledged
+        self.source = b""  # the id of the record that it is a copy of
+        self.key: bytes | None = None
+        self.is_tombstone = False
+        self.at_ms = 0  # when it was written
+        self.attempts = 0  # to send its batch, once its outcome is known
+
+    @property
+    def id(self) -> bytes:
+        return f"{self.writer}:{self.transaction}:{self.number}".encode()
+
+    def __str__(self) -> str:
+        return self.id.decode()
+
+
+class Transaction:
+    """A transaction of a producer; `OPEN` until somebody asks to commit it.
+
+    `OK`: committed; `FAIL`: it is not and cannot be; `UNKNOWN`: a commit was sent for.
+    """
+
+    __slots__ = ("number", "outcome", "writer", "writings")
+
+    def __init__(self, writer: str, number: int) -> None:
+        self.writer = writer
+        self.number = number
+        self.outcome = OPEN
+        self.writings: list[Writing] = []
+
+    @property
+    def is_committed(self) -> bool:
+        return self.outcome == OK
+
+    def __str__(self) -> str:
+        return f"{self.writer}:{self.number}"
+
+
+class Read(NamedTuple):
+    offset: int
+    value: bytes
+
+
+class Run:
+    """What was read of one partition without being sent elsewhere in between."""
+
+    __slots__ = ("reads", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start  # the first position; -1: not known
+        self.reads: list[Read] = []
+
+
+class Stretch:
+    """What a consumer read from when it was given its partitions until it was given others."""
+
+    __slots__ = ("group", "is_committed", "reader", "runs")
+
+    def __init__(self, reader: str, group: str, *, is_committed: bool) -> None:
+        self.reader = reader
+        self.group = group  # "": reads for itself
+        self.is_committed = is_committed
+        self.runs: dict[TopicPartition, list[Run]] = {}
+
+    def goes_to(self, name: TopicPartition, position: int) -> None:
+        """It was told to read from there on."""
+        self.runs.setdefault(name, []).append(Run(position))
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Behind the last record of each partition that something was read of."""
+        return {
+            name: runs[-1].reads[-1].offset + 1
+            for name, runs in self.runs.items()
+            if runs[-1].reads
+        }
+
+
+class Commit(NamedTuple):
+    """A group's offset that was acknowledged to one of its members."""
+
+    group: str
+    generation: int
+    member: str
+    name: TopicPartition
+    offset: int
+
+
+class Owned(NamedTuple):
+    """A partition was given to a member."""
+
+    group: str
+    generation: int
+    member: str
+    name: TopicPartition
+    has_offsets: bool
+    """Whether the group has committed any. Until then it may be forgotten while it is empty, and
+    count its generations from 1 again."""
+
+
+class End(NamedTuple):
+    """The latest offset that a client was told."""
+
+    client: str
+    is_committed: bool
+    name: TopicPartition
+    offset: int
+    life: int = 1  # of the client: the next one has heard nothing
+
+
+class Era(NamedTuple):
+    """A topic's time from when it is made until it is deleted."""
+
+    number: int
+    is_certain: bool
+    """No deletion that was asked for before can still be under way."""
+
+
+class History:
+    """Of one run."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.lines: list[Line] = []
+        self.writings: dict[bytes, Writing] = {}  # by id, in the order of the calls
+        self.transactions: list[Transaction] = []
+        self.stretches: list[Stretch] = []
+        self.commits: list[Commit] = []
+        self.owned: list[Owned] = []
+        self.groups_with_offsets: set[str] = set()
+        self.ends: list[End] = []
+        self.doubtful: dict[str, str] = {}
+        """Writers that have begun anew in doubt of what brokers have of them, and why."""
+        self.refused_reads: list[str] = []
+        """Of positions that are nobody's any more."""
+        self.surprises: list[str] = []  # what no client should ever raise
+        self.unfinished: list[str] = []  # clients that did not come to their end
+        self.deleted_to: dict[TopicPartition, int] = {}
+        """Below these offsets an operator has had records deleted."""
+        self.eras: list[Era] = []
+        """Of the topic that is deleted and made again, in their order."""
+
+    def tell(self, text: str, *values: object) -> None:
+        """`text` is a format for the values; nothing is formatted unless somebody asks."""
+        self.lines.append(Line(self._clock.wall_ms(), text, values))
+
+    # ---- writing ----
+
+    def writes(self, writing: Writing, size_bytes: int) -> bytes:
+        """The record's value, which names it and is about that long."""
+        self.writings[writing.id] = writing
+        self.tell("{} writes {} to {}", writing.writer, writing, writing.name)
+        writing.at_ms = self.lines[-1].at_ms
+        return (writing.id + _PADDING).ljust(size_bytes, b".")
+
+    def acknowledged(self, writing: Writing, offset: int) -> None:
+        writing.outcome, writing.offset = OK, offset
+        self.tell("{} is acknowledged at {}", writing, offset)
+
+    def failed(self, writing: Writing, error: Exception) -> None:
+        """Certainly not stored, nor ever to be."""
+        writing.outcome = FAIL
+        self.tell("{} is refused: {}", writing, error)
+
+    def in_doubt(self, writing: Writing, error: Exception) -> None:
+        """It may be stored, or not; its writer does not know where it stands either."""
+        writing.outcome = UNKNOWN
+        self.doubtful.setdefault(writing.writer, str(error))
+        self.tell("nobody knows of {}: {}", writing, error)
+
+    # ---- transactions ----
+
+    def begins(self, writer: str, number: int) -> Transaction:
+        transaction = Transaction(writer, number)
+        self.transactions.append(transaction)
+        self.tell("{} begins transaction {}", writer, number)
+        return transaction
+
+    def ends_with(self, transaction: Transaction, outcome: str, why: object = "") -> None:
+        transaction.outcome = outcome
+        words = {
+            OK: "committed",
+            FAIL: "aborted",
+            UNKNOWN: "to be committed, and may be or not",
+        }
+        self.tell("transaction {} is {} {}", transaction, words[outcome], why)
+
+    # ---- reading ----
+
+    def stretch(self, reader: str, group: str = "", *, is_committed: bool) -> Stretch:
+        stretch = Stretch(reader, group, is_committed=is_committed)
+        self.stretches.append(stretch)
+        self.tell("{} begins to read", reader)
+        return stretch
+
+    def reads(self, stretch: Stretch, name: TopicPartition, read: Read) -> None:
+        runs = stretch.runs.setdefault(name, [])
+        if not runs:
+            runs.append(Run(-1))
+        runs[-1].reads.append(read)
+        self.tell("{} reads {} at {} of {}", stretch.reader, id_of(read.value), read.offset, name)
+
+    def refuses_read(self, reader: str, error: Exception) -> None:
+        self.refused_reads.append(f"{reader}: {error}")
+        self.tell("{} cannot go on: {}", reader, error)
+
+    def sees_end(self, end: End) -> None:
+        self.ends.append(end)
+        self.tell("{} sees that {} ends at {}", end.client, end.name, end.offset)
+
+    # ---- groups ----
+
+    def owns(self, owned: Owned) -> None:
+        self.owned.append(owned)
+        self.tell(
+            "{} gets {} in generation {} of {}",
+            owned.member,
+            owned.name,
+            owned.generation,
+            owned.group,
+        )
+
+    def commits_offset(self, commit: Commit) -> None:
+        self.commits.append(commit)
+        self.groups_with_offsets.add(commit.group)
+        self.tell(
+            "{} has committed {} at {} in generation {} of {}",
+            commit.member,
+            commit.name,
+            commit.offset,
+            commit.generation,
+            commit.group,
+        )
+
+    # ---- what should not be ----
+
+    def surprise(self, who: str, error: BaseException) -> None:
+        self.surprises.append(f"{who}: {error!r}")
+        self.tell("{} meets what nobody expects: {}", who, repr(error))
+
+
+def id_of(value: bytes | None) -> bytes:
+    """Which record this is, by its value; a copy has the id of what was copied behind its own."""
+    return (value or b"").partition(_PADDING)[0]

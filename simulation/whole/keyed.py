@@ -1,0 +1,51 @@
+"""Writers of the compacted topic: few keys, values and tombstones, some of them in transactions."""
+
+from __future__ import annotations
+
+from random import Random
+
+from barnabas.client import Producer
+from barnabas.errors import BarnabasError
+from simulation.whole.history import Transaction, Writing
+from simulation.whole.surroundings import KEYED, Surroundings
+from simulation.whole.transactors import Transactor
+from simulation.whole.writers import Writer, send
+
+_KEYS = 12
+_TOMBSTONE_CHANCE = 0.15
+
+
+def _value(around: Surroundings, random: Random, writing: Writing) -> bytes | None:
+    """Give it a key, and say what is to be written: None for a tombstone."""
+    writing.key = f"key-{random.randrange(_KEYS)}".encode()
+    value = around.history.writes(writing, random.randint(20, around.options.size_bytes))
+    writing.is_tombstone = random.random() < _TOMBSTONE_CHANCE
+    return None if writing.is_tombstone else value
+
+
+class KeyedWriter(Writer):
+    """By acks=all, idempotent."""
+
+    async def _write(self, producer: Producer, number: int) -> None:
+        around, random = self._around, self._random
+        name = random.choice(around.partitions(KEYED))
+        writing = Writing(self._who, 0, number, name, -1)
+        value = _value(around, random, writing)
+        try:
+            delivery = await send(around.history, producer, writing, value)
+        except BarnabasError:
+            return
+        self._waiting += 1
+        delivery.add_done_callback(self._waits_no_more)
+
+
+class KeyedTransactor(Transactor):
+    """In transactions."""
+
+    async def _write(self, producer: Producer, transaction: Transaction, number: int) -> None:
+        around, random = self._around, self._random
+        name = random.choice(around.partitions(KEYED))
+        writing = Writing(transaction.writer, transaction.number, number, name, -1)
+        transaction.writings.append(writing)
+        value = _value(around, random, writing)
+        await send(around.history, producer, writing, value)

@@ -1,0 +1,117 @@
+"""A producer as `SyncProducer` uses it: records go through its outbox, good ones and odd ones.
+
+No thread runs in a simulation, so what other threads do is done on the loop: to check a record, and
+to put it into the outbox. The drain, the lines of topics that are not known yet and the deliveries
+are those of the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any
+
+from barnabas.client import Producer
+from barnabas.client.errors import ClientClosed
+from barnabas.client.producer.batch import CheckedRecord, ProducerRecord
+from barnabas.client.sync.delivery import SyncDelivery
+from barnabas.client.sync.outbox import Outbox
+from barnabas.errors import BarnabasError
+from simulation.whole.history import Writing
+from simulation.whole.surroundings import Surroundings
+from simulation.whole.writers import Writer, settled
+
+_ODD_CHANCE = 0.1
+_ODD_HEADER: Any = [("hops", 3)]
+
+
+class _SameLoop:
+    """What an outbox needs of the loop's thread, for one that runs in it already."""
+
+    def call_soon(self, callback: Callable[[], Any]) -> None:
+        asyncio.get_running_loop().call_soon(callback)
+
+    def check(self) -> None:
+        raise ClientClosed("the loop cannot wait for itself")
+
+
+class _Delivery(SyncDelivery):
+    """Which no thread waits for."""
+
+    def __init__(self, record: CheckedRecord) -> None:
+        self.record = record
+        self.delivery = None
+        self.error = None
+        self._when_queued = None
+
+
+class OutboxWriter(Writer):
+    """Now and then it tries to send what is no record, and nothing else may suffer from that."""
+
+    def __init__(self, around: Surroundings, name: str, topic: str, random: Random) -> None:
+        super().__init__(around, name, topic, random)
+        self._outbox: Outbox
+        self._open: dict[_Delivery, None] = {}
+
+    def _begin(self, producer: Producer) -> None:
+        self._outbox = Outbox(producer, _SameLoop())
+        self._open = {}
+
+    async def _flush(self, producer: Producer) -> None:
+        before = list(self._open)
+        await self._outbox.drained()
+        await producer.flush()
+        lost = [each.record for each in before if not each.done()]
+        if lost:
+            self._around.history.surprise(
+                self.name, AssertionError(f"flushed, and without an outcome: {lost}")
+            )
+
+    async def _close(self, producer: Producer) -> None:
+        self._outbox.refuse()
+        try:
+            await self._flush(producer)
+        finally:
+            await producer.close()
+
+    async def _send(self, producer: Producer, writing: Writing, value: bytes) -> None:
+        if self._random.random() < _ODD_CHANCE:
+            self._send_odd(producer, writing)
+        topic, partition = writing.name
+        history = self._around.history
+        try:
+            checked = producer.checked(ProducerRecord(topic, value, writing.key, partition))
+            delivery = self._put(checked)
+        except BarnabasError as error:
+            history.failed(writing, error)
+            return
+        self._waiting += 1
+        delivery.when_done(partial(self._settled, writing, delivery))
+
+    def _send_odd(self, producer: Producer, writing: Writing) -> None:
+        topic, partition = writing.name
+        odd = ProducerRecord(topic, b"odd", None, partition, headers=_ODD_HEADER)
+        try:
+            checked = producer.checked(odd)
+        except (TypeError, BarnabasError):
+            return  # as it should be
+        self._put(checked)
+
+    def _put(self, record: CheckedRecord) -> _Delivery:
+        delivery = _Delivery(record)
+        self._outbox.put(delivery)
+        self._open[delivery] = None
+        delivery.when_done(partial(self._open.pop, delivery, None))
+        return delivery
+
+    def _settled(self, writing: Writing, delivery: _Delivery) -> None:
+        self._waiting -= 1
+        history = self._around.history
+        if delivery.delivery is not None:
+            settled(history, writing, delivery.delivery)
+        elif isinstance(delivery.error, BarnabasError):
+            history.failed(writing, delivery.error)
+        else:
+            history.surprise(self.name, delivery.error or AssertionError("no outcome"))

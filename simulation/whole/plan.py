@@ -1,0 +1,185 @@
+"""What a run of whole brokers is made of: drawn from the seed, and said in one line.
+
+The same dice as those of the machines' simulation (`simulation.options`), with what only a whole
+broker has: a disk that fills up or breaks, clean stops, connections that are torn or starve. Every
+plan has deaths in the middle of a turn, of which `second` says how many changes of the disk it is
+until then.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from simulation.options import Fault
+
+FAULTS = (
+    "kill",
+    "bounce",
+    "power",
+    "power all",
+    "stop",
+    "pause",
+    "cut",
+    "cut clients",
+    "isolate",
+    "reset",
+    "slow",
+    "store cut",
+    "expire",
+    "store away",
+    "disk full",
+    "disk broken",
+    "preferred",
+    "reassign",
+)
+KILL_IN_A_TURN, POWER_IN_A_TURN = STRIKES = ("kill in a turn", "power in a turn")
+AT_A_DELETION = "power at a deletion"
+"""As the second of these; the changes count from the next deletion of a log on."""
+CLOCK, DISK_SLOW, BUSY, DESCRIPTORS, FLIP = MACHINE_FAULTS = (
+    "clock",
+    "disk slow",
+    "busy",
+    "descriptors",
+    "bit flip",
+)
+"""What befalls one machine and passes: its calendar is wrong, each sync takes long, each turn of
+its broker takes longer, files cannot be opened, a bit of an old segment reads wrong."""
+
+DELETE_RECORDS, ADD_PARTITIONS, TOPIC_CONFIG = OPERATIONS = (
+    "delete records",
+    "add partitions",
+    "topic config",
+)
+"""What operators do to a topic that forgets."""
+
+_ALWAYS = ("kill", "power", "pause", "isolate")
+_BEGIN_MS = 1500
+
+
+class Plan(NamedTuple):
+    """One run."""
+
+    seed: int
+    brokers: int = 3
+    partitions: int = 2
+    lag_time_max_ms: int = 2000
+    session_timeout_ms: int = 2000
+    flush_interval_messages: int = 1
+    segment_bytes: int = 1 << 30
+    group_members: int = 2
+    is_cleaning: bool = False
+    has_keyed: bool = False
+    has_shifting: bool = False
+    has_fleeting: bool = False
+    has_hasty: bool = False
+    has_odd: bool = False
+    faults_end_at_ms: int = 15_000
+    faults: tuple[Fault, ...] = ()
+
+    def text(self) -> str:
+        """All but the faults."""
+        flush = self.flush_interval_messages
+        return (
+            f"{self.brokers} brokers, {self.partitions} partitions of each topic, sessions of "
+            f"{self.session_timeout_ms} ms, replica.lag.time.max.ms {self.lag_time_max_ms}, "
+            f"{'every record' if flush == 1 else 'nothing'} is flushed at once, "
+            f"segments of {self.segment_bytes} bytes, {self.group_members} in the group; "
+            f"cleaner {'on' if self.is_cleaning else 'off'}, beside what keeps everything: "
+            f"{', '.join(self._others()) or 'nothing'}"
+        )
+
+    def _others(self) -> list[str]:
+        return [
+            name
+            for name, is_there in (
+                ("a compacted topic", self.has_keyed),
+                ("one that forgets by time", self.has_shifting),
+                ("one that is deleted and made again", self.has_fleeting),
+                ("a writer in haste", self.has_hasty),
+                ("a writer of odd records", self.has_odd),
+            )
+            if is_there
+        ]
+
+
+def draw(seed: int) -> Plan:
+    """The plan of a seed; the run itself has dice of its own."""
+    random = Random(f"plan {seed}")
+    brokers = random.choice((3, 3, 3, 4))
+    kinds = [kind for kind in FAULTS if kind in _ALWAYS or random.random() < 0.5]
+    end_ms = random.choice((10_000, 14_000, 18_000))
+    plan = Plan(
+        seed,
+        brokers,
+        partitions=random.choice((1, 2, 2, 3)),
+        lag_time_max_ms=random.choice((1000, 2000, 4000)),
+        session_timeout_ms=random.choice((1000, 2000, 3000)),
+        flush_interval_messages=random.choice((1, 1_000_000)),
+        group_members=random.choice((1, 2, 3)),
+        faults_end_at_ms=end_ms,
+        faults=_draw_faults(random, brokers, kinds, end_ms),
+    )
+    plan = _with_strikes(plan, Random(f"strikes {seed}"))
+    return _widened(plan, Random(f"wider {seed}"))
+
+
+def _with_strikes(plan: Plan, random: Random) -> Plan:
+    """By dice of their own; most of them fall before the faults end."""
+    faults = list(plan.faults)
+    for _ in range(random.choice((2, 2, 3))):
+        at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms - 2000)
+        operations = int(2 ** (random.random() * 8))
+        for_ms = int(random.choice((50, 400, 1500)) * (0.5 + random.random()))
+        broker = random.randint(1, plan.brokers)
+        faults.append(Fault(at_ms, random.choice(STRIKES), broker, operations, for_ms))
+    segment_bytes = random.choice((8192, 8192, 1 << 30))
+    return plan._replace(segment_bytes=segment_bytes, faults=tuple(sorted(faults)))
+
+
+def _widened(plan: Plan, random: Random) -> Plan:
+    """With topics that do not keep everything, and what befalls machines beside faults that stop
+    them; by dice of its own."""
+    plan = plan._replace(
+        is_cleaning=random.random() < 0.6,
+        has_keyed=random.random() < 0.5,
+        has_shifting=random.random() < 0.5,
+        has_fleeting=random.random() < 0.4,
+        has_hasty=random.random() < 0.3,
+    )
+    kinds = [kind for kind in MACHINE_FAULTS if random.random() < 0.4]
+    if plan.has_shifting:
+        kinds += [kind for kind in OPERATIONS if random.random() < 0.6]
+    faults = list(plan.faults)
+    for kind in kinds:
+        for _ in range(random.choice((1, 2))):
+            at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms)
+            first, second = random.sample(range(1, plan.brokers + 1), 2)
+            for_ms = int(random.choice((1000, 2500, 5000)) * (0.5 + random.random()))
+            faults.append(Fault(at_ms, kind, first, second, for_ms))
+    has_odd = random.random() < 0.3
+    if plan.has_fleeting:
+        faults += [_at_a_deletion(plan, random) for _ in range(random.choice((1, 2, 3)))]
+    return plan._replace(faults=tuple(sorted(faults)), has_odd=has_odd)
+
+
+def _at_a_deletion(plan: Plan, random: Random) -> Fault:
+    at_ms = random.randrange(_BEGIN_MS, plan.faults_end_at_ms - 2000)
+    operations = random.randint(1, 8)
+    for_ms = int(random.choice((50, 400, 1500)) * (0.5 + random.random()))
+    return Fault(at_ms, AT_A_DELETION, random.randint(1, plan.brokers), operations, for_ms)
+
+
+def _draw_faults(random: Random, brokers: int, kinds: list[str], end_ms: int) -> tuple[Fault, ...]:
+    gap_ms = random.choice((700, 1200, 2000))
+    faults: list[Fault] = []
+    at_ms = _BEGIN_MS
+    while True:
+        # Faults come in flurries: most of what goes wrong needs two things at nearly one time.
+        wait_ms = random.expovariate(1 / gap_ms) if random.random() < 0.6 else random.random() * 60
+        at_ms += int(wait_ms)
+        if at_ms >= end_ms:
+            return tuple(faults)
+        first, second = random.sample(range(1, brokers + 1), 2)
+        for_ms = int(random.choice((50, 400, 1500, 4000)) * (0.5 + random.random()))
+        faults.append(Fault(at_ms, random.choice(kinds), first, second, for_ms))

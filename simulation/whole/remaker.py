@@ -1,0 +1,128 @@
+"""Makes a topic, writes to it, deletes it while it is being written, and makes it again.
+
+Its name is the same each time. What is judged are the records that were acknowledged in an era and
+before its end was asked for; somebody else writes all the time, and nobody counts that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+from barnabas.client import Admin, NewTopic, Producer
+from barnabas.client.errors import Unreachable
+from barnabas.errors import BarnabasError, TopicAlreadyExists, UnknownTopicOrPartition
+from simulation.whole.actor import Actor, has_started
+from simulation.whole.history import Era, Writing
+from simulation.whole.surroundings import FLEETING, Surroundings
+from simulation.whole.writers import send
+
+_PAUSE_MS = 150
+_ROUNDS = 8
+_BLOCK_MS = 1_000
+_NOISE_EVERY_S = 0.05
+
+
+class Remaker(Actor):
+    """The topic is its own alone; in the end it is there."""
+
+    def __init__(self, around: Surroundings, name: str, random: Random) -> None:
+        super().__init__(around, name, random)
+        self._seams = around.seams(name)
+
+    async def run(self) -> None:
+        is_certain = True
+        async with Admin(self._around.servers, seams=self._seams, **self._around.common()) as admin:
+            while True:
+                self._lives += 1
+                era = Era(self._lives, is_certain and await self._is_made(admin))
+                self._around.history.eras.append(era)
+                noise = asyncio.get_running_loop().create_task(self._noise())
+                await self._write(era)
+                if self._around.is_stopping:
+                    noise.cancel()
+                    return
+                is_certain = await self._is_deleted(admin)
+                noise.cancel()
+
+    async def _is_made(self, admin: Admin) -> bool:
+        """Make the topic, however long that takes; whether it certainly was not there before."""
+        configs = {
+            "min.insync.replicas": str(self._around.options.min_insync_replicas),
+            "segment.bytes": "2048",
+            "flush.messages": str(self._random.choice((1, 1_000_000))),
+        }
+        new = NewTopic(FLEETING, 1, self._around.options.replication_factor, configs)
+        while True:
+            try:
+                await admin.create_topics([new])
+            except TopicAlreadyExists:
+                # Made by an attempt that had no answer, or not deleted yet.
+                self._around.history.tell("{} is there already", FLEETING)
+                return False
+            except (Unreachable, BarnabasError) as error:
+                self._around.history.tell("{} cannot be made: {}", FLEETING, error)
+                await self._around.rest(self._random, 500)
+            else:
+                return True
+
+    async def _is_deleted(self, admin: Admin) -> bool:
+        """Delete the topic; whether no request to do so can still be under way."""
+        is_certain = True
+        while True:
+            try:
+                await admin.delete_topics([FLEETING])
+            except UnknownTopicOrPartition:
+                return is_certain
+            except (Unreachable, BarnabasError) as error:
+                self._around.history.tell("{} cannot be deleted: {}", FLEETING, error)
+                is_certain = False
+                await self._around.rest(self._random, 500)
+            else:
+                self._around.history.tell("{} is deleted", FLEETING)
+                return is_certain
+
+    async def _write(self, era: Era) -> None:
+        """Some rounds, each of which waits for its outcomes."""
+        around, random = self._around, self._random
+        producer = self._producer(acks=-1)
+        if not await has_started(producer, around, random):
+            return
+        try:
+            for number in range(random.randint(1, _ROUNDS)):
+                name = random.choice(around.partitions(FLEETING))
+                writing = Writing(f"{self.name}.{era.number}", 0, number, name, -1)
+                value = around.history.writes(writing, random.randint(20, 600))
+                try:
+                    await send(around.history, producer, writing, value)
+                    await producer.flush()
+                except BarnabasError as error:
+                    around.history.tell("{} is not accepted: {}", writing, error)
+                await around.rest(random, _PAUSE_MS)
+        finally:
+            await producer.close()
+
+    async def _noise(self) -> None:
+        """Write without waiting for anything, through the deletion as well."""
+        producer = self._producer(acks=1)
+        if not await has_started(producer, self._around, self._random):
+            return
+        try:
+            while True:
+                try:
+                    await producer.send(FLEETING, b"noise|" + bytes(200), partition=0)
+                except BarnabasError as error:
+                    self._around.history.tell("noise: {}", error)
+                await asyncio.sleep(_NOISE_EVERY_S)
+        finally:
+            await producer.close()
+
+    def _producer(self, acks: int) -> Producer:
+        return Producer(
+            self._around.servers,
+            seams=self._seams,
+            acks=acks,
+            delivery_timeout_ms=5_000,
+            max_block_ms=_BLOCK_MS,
+            **self._around.common(),
+        )

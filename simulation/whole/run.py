@@ -1,0 +1,228 @@
+"""One run of whole brokers: faults first, then quiet, in which everything has to come back.
+
+Brokers and clients are those that users run; loop, network, disks and metadata store are simulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+from typing import NamedTuple
+
+from barnabas.broker.server import Server
+from barnabas.cluster.store import SessionState
+from simulation.story import words
+from simulation.whole.brokers import Brokers, MachineRoom
+from simulation.whole.clients import Clients
+from simulation.whole.hearing import Hearing
+from simulation.whole.lives import Life
+from simulation.whole.loop import LoopError
+from simulation.whole.plan import STRIKES, Plan
+from simulation.whole.removals import Removals
+from simulation.whole.rules import RULES, Allowed, Tally
+from simulation.whole.seams import EPOCH_MS, VirtualClock, client_seams
+from simulation.whole.surroundings import Options
+from simulation.whole.trouble import Trouble
+from simulation.whole.verdict import Judged, judge
+from simulation.whole.witness import Witness
+
+_LOOK_EVERY_S = 0.05
+_HEALED_MS = 60_000
+_AFTER_FAULTS_MS = 2_000
+_STORY_LENGTH = 80
+_EACH_SECOND = dict.fromkeys(
+    (
+        "log.cleaner.backoff.ms",
+        "log.retention.check.interval.ms",
+        "offsets.retention.check.interval.ms",
+        "producer.id.expiration.check.interval.ms",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+    ),
+    "1000",
+)
+"""How often all is looked for that is old enough to go."""
+
+EVENTS = ("elections", "truncations", "expiries", "rebalances", "deaths in a turn")
+
+
+class Outcome(NamedTuple):
+    """What came of a run; `broken` is empty if all was well."""
+
+    plan: Plan
+    broken: tuple[str, ...]
+    judged: Mapping[str, int]  # by rule
+    acknowledged: int  # records, by acks=all
+    faults: Mapping[str, int]  # by kind, those that took hold
+    events: Mapping[str, int]  # EVENTS
+    virtual_ms: int
+    steps: int
+    digest: str
+    story: str
+
+
+class _Stage:
+    """All of a run."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.room = MachineRoom.of(plan.seed)._replace(session_timeout_ms=plan.session_timeout_ms)
+        config = {
+            "replica.lag.time.max.ms": str(plan.lag_time_max_ms),
+            "log.flush.interval.messages": str(plan.flush_interval_messages),
+            "log.segment.bytes": str(plan.segment_bytes),
+            "log.segment.delete.delay.ms": "500",
+            "log.flush.offset.checkpoint.interval.ms": "1000",
+            "log.cleaner.enable": str(plan.is_cleaning).lower(),
+            **_EACH_SECOND,
+        }
+        self.brokers = Brokers(self.room, range(1, plan.brokers + 1), config)
+        self.life: Life = self.room.network.process("clients")
+        loop = self.room.loop
+        self.clients: Clients = self.life.run(
+            lambda: Clients(
+                self.brokers.bootstrap_servers,
+                lambda name: client_seams(loop, plan.seed, name),
+                Random(f"clients {plan.seed}"),
+                VirtualClock(loop),
+                _options(plan),
+            )
+        )
+        self.trouble = Trouble(self.room, self.brokers, plan, self.clients.around)
+        self.witness = Witness()
+        self.removals = Removals(self.clients.history, plan.lag_time_max_ms)
+        self._true = VirtualClock(loop)
+        self.expiries = 0
+        self._sessions: list[object] = []
+
+    def servers(self) -> dict[int, Server]:
+        """Of those that serve."""
+        return {
+            broker_id: each.server
+            for broker_id, each in self.brokers.by_id.items()
+            if each.is_serving and each.server is not None
+        }
+
+    async def watch(self) -> None:
+        """Look at the brokers all the time."""
+        while True:
+            self.witness.look(self.servers())
+            self.removals.look(self.brokers.by_id, self._true.wall_ms())
+            for each in self.brokers.by_id.values():
+                session = each.session
+                if session is not None and session not in self._sessions:
+                    self._sessions.append(session)
+                    session.on_session(self._session_is)
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    def _session_is(self, state: SessionState) -> None:
+        self.expiries += state is SessionState.EXPIRED
+
+
+def run(plan: Plan) -> Outcome:
+    """The same outcome for the same plan, on any machine."""
+    stage = _Stage(plan)
+    room, history = stage.room, stage.clients.history
+    broken: list[str] = []
+    judged: Counter[str] = Counter()
+    acknowledged = 0
+    hearing = Hearing(history)
+    try:
+        with hearing:
+            verdict = room.loop.run(_play(stage))
+        broken += verdict.broken
+        judged.update(verdict.counts)
+        acknowledged = verdict.acknowledged
+    except (LoopError, TimeoutError) as error:
+        broken.append(f"liveness: {error!r}")
+    except Exception as error:
+        # Whatever is raised here is a finding like any other, and has a story to be told.
+        broken.append("".join(traceback.format_exception(error)))
+    broken += [f"{each.life}: {each.message}: {each.error!r}" for each in room.loop.findings]
+    broken += hearing.alarms
+    steps, virtual_ms = room.loop.steps, room.loop.now_us // 1000
+    events = {
+        "elections": stage.witness.elections,
+        "truncations": sum(n for text, n in hearing.said.items() if "is cut back" in text),
+        "expiries": stage.expiries,
+        "rebalances": len({(each.group, each.generation) for each in history.owned}),
+        "deaths in a turn": sum(stage.trouble.done[kind] for kind in STRIKES),
+    }
+    digest = hashlib.sha256(room.network.digest.encode())
+    for line in history.lines:
+        digest.update(words(line).encode())
+    outcome = Outcome(
+        plan, tuple(broken), {rule: judged[rule] for rule in RULES}, acknowledged,
+        dict(stage.trouble.done), events, virtual_ms, steps, digest.hexdigest(),
+        _story(stage, broken) if broken else "",
+    )  # fmt: skip
+    room.loop.close()
+    return outcome
+
+
+def _options(plan: Plan) -> Options:
+    """Few clients that seldom write: what a run costs is requests, and its worth is faults."""
+    return Options(
+        sure_writers=1,
+        transactors=1,
+        members=plan.group_members,
+        partitions=plan.partitions,
+        pause_ms=900,
+        poll_ms=500,
+        dawdle_chance=0.05,
+        max_poll_interval_ms=4_000,
+        hasty_writers=int(plan.has_hasty),
+        odd_writers=int(plan.has_odd),
+        keyed_writers=int(plan.has_keyed),
+        keyed_transactors=int(plan.has_keyed),
+        shifting_writers=int(plan.has_shifting),
+        remakers=int(plan.has_fleeting),
+    )
+
+
+async def _play(stage: _Stage) -> Judged:
+    loop, life, clients = stage.room.loop, stage.life, stage.clients
+    watching = loop.create_task(stage.watch())
+    await stage.brokers.start()
+    await life.call(clients.prepare())
+    life.run(clients.start)
+    stage.trouble.begin()
+    await asyncio.sleep(stage.plan.faults_end_at_ms / 1000)
+    await stage.trouble.heal(_HEALED_MS)
+    await asyncio.sleep(_AFTER_FAULTS_MS / 1000)
+    clients.stop()
+    await life.call(clients.finished())
+    # A session that had expired unseen may have ended a broker meanwhile.
+    await stage.trouble.heal(_HEALED_MS)
+    judged = await life.call(judge(clients, stage.servers(), Allowed(), stage.witness))
+    watching.cancel()
+    return _with_brokers(stage, judged)
+
+
+def _with_brokers(stage: _Stage, judged: Judged) -> Judged:
+    """With what was seen of the brokers by true time, and of their disks."""
+    tally = Tally()
+    stage.removals.judge(tally, Allowed())
+    for broker in stage.brokers.by_id.values():
+        tally.judge("healthy", not broker.unfounded, "{}: {}", broker.host, broker.unfounded)
+    counts = {rule: judged.counts[rule] + tally.judged[rule] for rule in RULES}
+    return judged._replace(counts=counts, broken=(*judged.broken, *tally.broken))
+
+
+def _story(stage: _Stage, broken: list[str]) -> str:
+    """The plan, its faults, what is wrong, and the last lines."""
+    plan = stage.plan
+    told = [f"seed {plan.seed}: {plan.text()}", "faults:"]
+    for fault in plan.faults:
+        told.append(
+            f"  {fault.at_ms / 1000:8.3f} s  {fault.kind} {fault.first} {fault.second} "
+            f"for {fault.for_ms} ms"
+        )
+    told.append("story:")
+    lines = stage.clients.history.lines[-_STORY_LENGTH:]
+    told += [f"  {words(line._replace(at_ms=line.at_ms - EPOCH_MS))}" for line in lines]
+    told += [f"BROKEN: {each}" for each in broken]
+    return "\n".join(told)

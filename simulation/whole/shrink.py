@@ -1,0 +1,41 @@
+"""Makes a failing run smaller while it still fails: fewer faults, and an earlier end of them."""
+
+from __future__ import annotations
+
+from simulation.whole.plan import Plan
+from simulation.whole.run import Outcome, run
+
+
+def shrink(failed: Outcome, tries: int = 30) -> Outcome:
+    """The smallest failing run that was found; at most so many are tried."""
+    assert failed.broken
+    smallest = failed
+
+    def still_fails(plan: Plan) -> bool:
+        nonlocal smallest, tries
+        if tries == 0:
+            return False
+        tries -= 1
+        outcome = run(plan)
+        if outcome.broken:
+            smallest = outcome
+        return bool(outcome.broken)
+
+    # Leave out halves, quarters, ..., single faults.
+    plan = failed.plan
+    size = max(1, len(plan.faults) // 2)
+    while plan.faults and tries:
+        start = 0
+        while start < len(plan.faults) and tries:
+            faults = plan.faults[:start] + plan.faults[start + size :]
+            if still_fails(plan._replace(faults=faults)):
+                plan = smallest.plan
+            else:
+                start += size
+        if size == 1:
+            break
+        size //= 2
+    last_ms = max((fault.at_ms for fault in plan.faults), default=1000)
+    if last_ms + 1000 < plan.faults_end_at_ms:
+        still_fails(plan._replace(faults_end_at_ms=last_ms + 1000))
+    return smallest

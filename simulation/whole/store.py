@@ -1,0 +1,217 @@
+"""A simulated ZooKeeper: one order of commits, and servers that follow it, each in its own time.
+
+A commit is decided the moment that it reaches a server; the others, and what is read and watched
+there, may be behind. A session sees its own commits, and nothing older than it has seen: its server
+catches up with its every commit, and when it connects. A session of which nothing is heard for its
+timeout is over, whether or not its owner knows: its ephemeral nodes go in one commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from contextvars import Context, copy_context
+from random import Random
+
+from barnabas.cluster.nodes import Stage, Tree
+from barnabas.cluster.store import Delete, Operation, Znode
+from barnabas.errors import ConfigError
+from simulation.whole.store_link import Lane, Link, Timing
+from simulation.whole.store_session import SimSession
+
+SESSION_TIMEOUT_MS = 6000
+_SERVERS = 3
+
+
+class StoreServer:
+    """One of the servers: the tree as far as it knows, and who watches what through it."""
+
+    __slots__ = ("_behind", "_touched", "_watches", "tree")
+
+    def __init__(self) -> None:
+        self.tree = Tree()
+        self._behind: deque[Stage] = deque()
+        self._touched: dict[str, int] = {}
+        self._watches: dict[str, dict[Link, None]] = {}
+
+    def note(self, stage: Stage) -> None:
+        """A commit of which it will know."""
+        self._behind.append(stage)
+
+    def learn(self) -> None:
+        """The next commit, if it does not know it already."""
+        if self._behind:
+            self._apply(self._behind.popleft())
+
+    def catch_up(self) -> None:
+        while self._behind:
+            self.learn()
+
+    def read_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        return [self.tree.read(path) for path in paths]
+
+    def watch(self, link: Link, path: str) -> int:
+        """Tell of the next change; returns which commit made the last."""
+        self._watches.setdefault(path, {})[link] = None
+        return self._touched.get(path, 0)
+
+    def _apply(self, stage: Stage) -> None:
+        self.tree.merge(stage)
+        for path in stage.nodes:
+            self._touched[path] = stage.zxid
+            for link in self._watches.pop(path, ()):
+                if link.is_served:
+                    link.back.send(link.on_change, path)
+
+
+class Held:
+    """A session as the servers know it."""
+
+    __slots__ = ("heard_at", "link", "look", "session_id", "timeout_ms")
+
+    def __init__(self, session_id: int, timeout_ms: int, link: Link) -> None:
+        self.session_id = session_id
+        self.timeout_ms = timeout_ms
+        self.link = link
+        self.heard_at = asyncio.get_running_loop().time()
+        self.look: asyncio.TimerHandle | None = None
+
+    def ends_at(self) -> float:
+        return self.heard_at + self.timeout_ms / 1000
+
+
+class SimStore:
+    """All servers together. What it does by itself is the world's, and nobody's life."""
+
+    def __init__(self, random: Random, timing: Timing | None = None) -> None:
+        self.tree = Tree()
+        """What is decided."""
+        self._random = random
+        self._timing = timing or Timing()
+        self._world = Context()
+        self._servers = [StoreServer() for _ in range(_SERVERS)]
+        self._sessions: dict[int, Held] = {}
+        self._last_session_id = 0
+        self._is_running = True
+
+    # --- sessions --------------------------------------------------------------------------------
+
+    def session(self, timeout_ms: int = SESSION_TIMEOUT_MS) -> SimSession:
+        """A session that has begun; its callbacks run in the context in which this is called.
+
+        Raises ConfigError while the store is away, as a broker finds none then.
+        """
+        if not self._is_running:
+            raise ConfigError("no ZooKeeper answers")
+        return SimSession(self, timeout_ms, copy_context())
+
+    def connect(self, session: SimSession, context: Context) -> tuple[Link, StoreServer]:
+        """The beginning of a connection: nothing has been sent over it."""
+        there = Lane(self._world, self._random, self._timing)
+        back = Lane(context, self._random, self._timing)
+        link = Link(there, back, session.changed, session.disconnected)
+        return link, self._random.choice(self._servers)
+
+    def accept(self, link: Link, server: StoreServer, session_id: int, timeout_ms: int) -> int:
+        """Serve a session over a connection, or a new one, for 0; 0 where it is over."""
+        if session_id:
+            held = self._sessions.get(session_id)
+            if held is None:
+                return 0
+            held.link.drop()
+            held.link = link
+            self.heard(session_id)
+        else:
+            self._last_session_id += 1
+            session_id = self._last_session_id
+            held = self._sessions[session_id] = Held(session_id, timeout_ms, link)
+            self._look_later(held)
+        server.catch_up()
+        return session_id
+
+    def turns_away(self, link: Link) -> bool:
+        """Whether nobody is there to accept it."""
+        if not self._is_running:
+            link.drop()
+        return not self._is_running
+
+    def heard(self, session_id: int) -> None:
+        """The session lives."""
+        held = self._sessions.get(session_id)
+        if held is not None:
+            held.heard_at = asyncio.get_running_loop().time()
+
+    def commit(
+        self, session_id: int, server: StoreServer, operations: Sequence[Operation]
+    ) -> list[str | int]:
+        """Now; raises MetadataError."""
+        self.heard(session_id)
+        server.catch_up()
+        results = self._commit(session_id, operations)
+        server.catch_up()
+        return results
+
+    def leave(self, session_id: int) -> None:
+        """A session ends of its own will; its connection has one more answer to bring."""
+        if self._sessions.pop(session_id, None) is not None:
+            self._remove_ephemerals(session_id)
+
+    # --- what befalls them -----------------------------------------------------------------------
+
+    def expire(self, session_id: int) -> None:
+        """The servers give a session up."""
+        held = self._sessions.pop(session_id, None)
+        if held is not None:
+            held.link.drop()
+            self._remove_ephemerals(session_id)
+
+    def stop(self) -> None:
+        """All servers are down: every connection breaks, and no session grows older."""
+        self._is_running = False
+        for held in self._sessions.values():
+            held.link.drop()
+
+    def start(self) -> None:
+        """They are up again, with all that was decided; every session has its whole time anew."""
+        self._is_running = True
+        for server in self._servers:
+            server.catch_up()
+        for held in self._sessions.values():
+            self.heard(held.session_id)
+            self._look_later(held)
+
+    # --- the rest --------------------------------------------------------------------------------
+
+    def _commit(self, session_id: int, operations: Sequence[Operation]) -> list[str | int]:
+        stage = self.tree.stage(operations, session_id)
+        if stage.effects:
+            self.tree.merge(stage)
+            loop = asyncio.get_running_loop()
+            for server in self._servers:
+                server.note(stage)
+                if self._timing.lag_ms:
+                    delay_s = self._random.random() * self._timing.lag_ms / 1000
+                    loop.call_later(delay_s, server.learn, context=self._world)
+                else:
+                    server.learn()
+        return stage.results
+
+    def _remove_ephemerals(self, session_id: int) -> None:
+        gone = self.tree.ephemeral_paths(session_id)
+        if gone:
+            self._commit(session_id, [Delete(path) for path in gone])
+
+    def _look_later(self, held: Held) -> None:
+        if held.look is not None:
+            held.look.cancel()
+        loop = asyncio.get_running_loop()
+        held.look = loop.call_at(held.ends_at(), self._look, held, context=self._world)
+
+    def _look(self, held: Held) -> None:
+        if not self._is_running or held.session_id not in self._sessions:
+            return
+        if asyncio.get_running_loop().time() < held.ends_at():
+            self._look_later(held)
+        else:
+            self.expire(held.session_id)

@@ -1,0 +1,227 @@
+"""What simulated processes ask each other, as values; the answers are beside their questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.cluster.controller_requests import ControlRequest, IsrAnswer, IsrProposal
+from barnabas.cluster.image import ClusterImage
+from barnabas.coordinator.transaction import Owner
+from barnabas.protocol.message import Message
+from barnabas.replication.follower import EpochEnd, Fetched, FetchFrom
+from barnabas.storage.transaction_index import AbortedTransaction
+from barnabas.types import TopicPartition
+from simulation.disk import Entry
+
+
+class Produce(NamedTuple):
+    """One record; `producer` -1 is one that is not idempotent. Answer: Produced."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    acks: int
+    producer: int
+    sequence: int
+    value: int
+    producer_epoch: int = 0
+    transactional_id: str | None = None
+
+
+class Produced(NamedTuple):
+    error_code: int
+    offset: int = -1
+
+
+class Read(NamedTuple):
+    """A consumer's fetch; `leader_epoch` is the one it knows. Answer: ReadAnswer."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    offset: int
+    leader_epoch: int
+    is_committed: bool = False
+
+
+class ReadAnswer(NamedTuple):
+    error_code: int
+    entries: tuple[Entry, ...] = ()
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    aborted: tuple[AbortedTransaction, ...] = ()
+
+
+class AskLatest(NamedTuple):
+    """ListOffsets of the latest offset; with `bounds` of a follower. Answer: Bounds."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    leader_epoch: int
+    is_follower: bool = False
+
+
+class Bounds(NamedTuple):
+    error_code: int
+    earliest: int = -1
+    latest: int = -1
+    leader_epoch: int = -1
+
+
+class AskEpochEnd(NamedTuple):
+    """OffsetForLeaderEpoch, as a consumer asks it (KIP-320). Answer: EpochEndAnswer."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    leader_epoch: int
+    wanted_epoch: int
+
+
+class EpochEndAnswer(NamedTuple):
+    error_code: int
+    end_offset: int = -1
+
+
+class AskMetadata(NamedTuple):
+    """Answer: Metadata."""
+
+
+class Metadata(NamedTuple):
+    image: ClusterImage
+
+
+class Wanted(NamedTuple):
+    """One partition of a follower's fetch."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    sent: FetchFrom
+
+
+class Fetch(NamedTuple):
+    """A follower's. Answer: FetchAnswer, with a part for each that was wanted, in the order."""
+
+    replica: int
+    broker_epoch: int
+    wanted: tuple[Wanted, ...]
+    max_wait_ms: int
+
+
+class FetchedPart(NamedTuple):
+    got: Fetched
+    entries: tuple[Entry, ...] = ()
+
+
+class FetchAnswer(NamedTuple):
+    parts: tuple[FetchedPart, ...]
+
+
+class AskEnd(NamedTuple):
+    """Where a replica's log ends, from the time on when nobody leads. Answer: EndAnswer."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    leader_epoch: int
+
+
+class EndAnswer(NamedTuple):
+    error_code: int
+    end: EpochEnd | None = None
+    broker_epoch: int = -1
+
+
+class Control(NamedTuple):
+    """The controller's word. Answer: ControlAnswer."""
+
+    broker_epoch: int
+    request: ControlRequest
+
+
+class ControlAnswer(NamedTuple):
+    error_code: int
+    codes: Mapping[TopicPartition, int] = {}
+
+
+class ProposeToController(NamedTuple):
+    """AlterPartition with one partition. Answer: IsrAnswer."""
+
+    broker_id: int
+    broker_epoch: int
+    proposal: IsrProposal
+
+
+class WishShutdown(NamedTuple):
+    """ControlledShutdown. Answer: ShutdownAnswer."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+class ShutdownAnswer(NamedTuple):
+    error_code: int
+    remaining: int = 0
+
+
+class AskCoordinator(NamedTuple):
+    """InitProducerId, AddPartitionsToTxn or EndTxn. Answer: Coordinated."""
+
+    transactional_id: str
+    request: Message
+
+
+class Coordinated(NamedTuple):
+    """An error before the coordinator's machine was asked, or what it answered."""
+
+    error_code: int
+    answer: Message | None = None
+
+
+class Verify(NamedTuple):
+    """Whether a producer may write there in its open transaction (KIP-890). Answer: Verified."""
+
+    transactional_id: str
+    owner: Owner
+    topic_partition: TopicPartition
+
+
+class Verified(NamedTuple):
+    error_code: int
+
+
+class WriteMarker(NamedTuple):
+    """The end of a transaction, for one of its partitions. Answer: Verified."""
+
+    topic_partition: TopicPartition
+    owner: Owner
+    is_commit: bool
+    coordinator_epoch: int
+
+
+Request = (
+    Produce
+    | Read
+    | AskLatest
+    | AskEpochEnd
+    | AskMetadata
+    | Fetch
+    | AskEnd
+    | Control
+    | ProposeToController
+    | WishShutdown
+    | AskCoordinator
+    | Verify
+    | WriteMarker
+)
+Answer = (
+    Produced
+    | ReadAnswer
+    | Bounds
+    | EpochEndAnswer
+    | Metadata
+    | FetchAnswer
+    | EndAnswer
+    | ControlAnswer
+    | IsrAnswer
+    | ShutdownAnswer
+    | Coordinated
+    | Verified
+)

@@ -1,0 +1,108 @@
+"""What a config resource on the wire stands for, and how it is altered: a topic, a broker, all.
+
+Shared by AlterConfigs and IncrementalAlterConfigs, which differ in the edit alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.broker.configs.config_edit import Edit
+from barnabas.broker.context import Context
+from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
+from barnabas.config import TOPIC_KEYS, ConfigKey, key_of
+from barnabas.config.key import unknown_key
+from barnabas.errors import (
+    NONE,
+    ClusterAuthorizationFailed,
+    ConfigError,
+    InvalidConfig,
+    InvalidRequest,
+    KafkaError,
+    TopicAuthorizationFailed,
+)
+
+
+class ResourceKind(IntEnum):
+    """Kafka's types of config resources that have configs here, with their codes on the wire."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class Alteration(NamedTuple):
+    """One resource of a request. `edit` is made late, so that its errors are this resource's."""
+
+    kind: int
+    name: str
+    edit: Callable[[Callable[[str], ConfigKey]], Edit]
+
+
+class Outcome(NamedTuple):
+    """The answer for one resource; the code is 0 and the message None for a success."""
+
+    kind: int
+    name: str
+    error_code: int
+    error_message: str | None
+
+
+async def alter_all(
+    context: Context, alterations: Sequence[Alteration], validate_only: bool
+) -> list[Outcome]:
+    """Alter one resource after the other; what is wrong with one does not stop the others."""
+    times = Counter((each.kind, each.name) for each in alterations)
+    outcomes = []
+    for each in alterations:
+        code, message = NONE, None
+        try:
+            if times[each.kind, each.name] > 1:
+                raise InvalidRequest(f"{each.name!r} is listed more than once; list it once")
+            await _alter(context, each, validate_only)
+        except KafkaError as error:
+            code, message = error.code, str(error)
+        outcomes.append(Outcome(each.kind, each.name, code, message))
+    return outcomes
+
+
+async def _alter(context: Context, wanted: Alteration, validate_only: bool) -> None:
+    name, dynamic = wanted.name, context.node.dynamic_config
+    if wanted.kind == ResourceKind.TOPIC:
+        if not name:
+            raise InvalidRequest("there are no configs for all topics: name one")
+        if not context.allowed(name):
+            raise TopicAuthorizationFailed(f"not allowed to alter the configs of {name}")
+        edit = wanted.edit(_topic_key)
+        await dynamic.alter_topic(name, edit, validate_only=validate_only)
+        return
+    if wanted.kind != ResourceKind.BROKER:
+        raise InvalidRequest(
+            f"resource type {wanted.kind} has no configs here: topics (2) have, and brokers (4)"
+        )
+    if not context.allowed_to(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise ClusterAuthorizationFailed("not allowed to alter the configs of brokers")
+    broker_id = context.node.broker_id
+    if name not in ("", str(broker_id)):
+        raise InvalidRequest(
+            f"this is broker {broker_id}: ask broker {name!r} itself, or give no id to alter what "
+            "is set for all brokers"
+        )
+    edit = wanted.edit(_broker_key)
+    await dynamic.alter_broker(broker_id if name else None, edit, validate_only=validate_only)
+
+
+def _topic_key(name: str) -> ConfigKey:
+    key = TOPIC_KEYS.get(name)
+    if key is None:
+        raise InvalidConfig(str(unknown_key(name, TOPIC_KEYS, "topic")))
+    return key
+
+
+def _broker_key(name: str) -> ConfigKey:
+    try:
+        return key_of(name)
+    except ConfigError as error:
+        raise InvalidConfig(str(error)) from None

@@ -1,0 +1,406 @@
+"""DynamicConfig: settings that change while the broker runs, of topics and of brokers (KIP-226).
+
+    request -> edit what the node holds -> check -> commit it and a change node, as one
+            -> the watch on /config/changes -> read the entity again -> apply -> answer
+
+Whoever changes a setting waits until this broker obeys it; other brokers learn of it by their own
+watch. A change node says which entity to read again, never what it holds, so it does not matter how
+many are read, or in which order. Each is removed a quarter of an hour after it was seen. What the
+end of a session has cut off is taken up in the next one.
+
+Invariant: what is in force is what the tree holds, less what cannot be used: a setting that is
+unknown, read-only or out of bounds (written by hand, or by another version) is logged and left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from barnabas.broker.configs.config_edit import Edit
+from barnabas.broker.configs.config_rules import (
+    changed,
+    check_change,
+    in_question,
+    tell_changes,
+    unusable,
+)
+from barnabas.cluster import config_changes, layout
+from barnabas.cluster.loading import children, load_topic_config
+from barnabas.cluster.store import (
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    MetadataError,
+    MetadataStore,
+    NodeExists,
+    NoNode,
+    Operation,
+    SessionExpired,
+    SessionState,
+    Set,
+    Znode,
+)
+from barnabas.config import BrokerConfig, topic_keys, topic_warnings
+from barnabas.errors import (
+    BarnabasError,
+    ConfigError,
+    CorruptData,
+    InvalidConfig,
+    InvalidRequest,
+    RequestTimedOut,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Node
+
+_log = logging.getLogger(__name__)
+
+_CHANGES_KEPT_MS = 15 * 60 * 1000
+_ATTEMPTS = 10  # at writing a node that others keep writing
+
+_LOG_LEVEL = "barnabas.log.level"
+_LEVELS = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+
+
+class DynamicConfig:
+    """Made with the node; `start` and `stop` are called once each."""
+
+    __slots__ = (
+        "_due",
+        "_failure",
+        "_node",
+        "_pending",
+        "_pump_task",
+        "_seen_at_ms",
+        "_store",
+        "_waiting",
+    )
+
+    def __init__(self, store: MetadataStore, node: Node) -> None:
+        self._store = store
+        self._node = node
+        self._seen_at_ms: dict[str, int] = {}  # change nodes by name
+        self._pending: dict[str, None] = {}  # entities that have changed, in their order
+        self._due = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []  # for the end of the round begun next
+        self._failure: BarnabasError | None = None
+        self._pump_task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Bring into force what the tree holds for brokers; its topics have been loaded."""
+        now_ms = self._node.clock.monotonic_ms()
+        for name in await children(self._store, config_changes.CHANGES):
+            self._seen_at_ms[name] = now_ms
+        await self._take_up_brokers()
+        for topic in self._node.image.topics.values():
+            _tell_unusable(topic.name, topic.config)
+        if self._node.config.is_set(_LOG_LEVEL):
+            apply_log_level(self._node.config)
+        await self._round()
+        self._store.on_session(self._session_changed)
+        self._pump_task = asyncio.get_running_loop().create_task(self._pump())
+
+    async def stop(self) -> None:
+        """Take up nothing any more; whoever waits is told so."""
+        self._failure = UnknownServerError("the broker is stopping")
+        if self._pump_task is not None:
+            self._pump_task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._pump_task
+        waiting, self._waiting = self._waiting, []
+        _complete(waiting, self._failure)
+
+    # --- changing --------------------------------------------------------------------------------
+
+    async def alter_topic(self, topic: str, edit: Edit, *, validate_only: bool = False) -> None:
+        """Change a topic's own settings; returns when its logs obey.
+
+        Raises UnknownTopicOrPartition, InvalidConfig, and whatever `edit` raises.
+        """
+        entity = config_changes.entity(config_changes.TOPICS, topic)
+
+        def decide(current: Mapping[str, str]) -> dict[str, str]:
+            wanted = edit(current)
+            useless = topic_keys.unusable(current)
+            try:
+                self._node.config.check_topic(in_question(current, wanted, useless))
+            except ConfigError as error:
+                raise InvalidConfig(str(error)) from None
+            return wanted
+
+        new = await self._alter(entity, decide, layout.topic_path(topic), validate_only)
+        for warning in topic_warnings(new):
+            _log.warning("topic %s: %s", topic, warning)
+
+    async def alter_broker(
+        self, broker_id: int | None, edit: Edit, *, validate_only: bool = False
+    ) -> None:
+        """Change what is set for this broker, or for all (None); returns when it is in force.
+
+        Raises InvalidRequest (a key that is not to be changed so, or a bad value), InvalidConfig
+        (an unknown key), and whatever `edit` raises.
+        """
+        entity = config_changes.broker_entity(broker_id)
+        is_for_all = broker_id is None
+
+        def decide(current: Mapping[str, str]) -> dict[str, str]:
+            wanted = edit(current)
+            for name, text in changed(current, wanted).items():
+                check_change(name, text, is_for_all)
+            useless = unusable(current, is_for_all)
+            try:
+                self._check_together(in_question(current, wanted, useless), is_for_all)
+            except ConfigError as error:
+                raise InvalidRequest(str(error)) from None
+            return wanted
+
+        await self._alter(entity, decide, None, validate_only)
+
+    def _check_together(self, wanted: Mapping[str, str], is_for_all: bool) -> None:
+        """Raises ConfigError if the broker, or one of its topics, could not live with it."""
+        now = self._node.config
+        if is_for_all:
+            after = now.with_dynamic(now.per_broker, wanted)
+        else:
+            after = now.with_dynamic(wanted, now.cluster_wide)
+        for topic in self._node.image.topics.values():
+            try:
+                after.check_topic(topic.config)
+            except ConfigError:
+                if not topic_keys.unusable(topic.config):  # else it could not before either
+                    raise
+
+    async def _alter(
+        self, entity: str, decide: Edit, guard: str | None, validate_only: bool
+    ) -> dict[str, str]:
+        """Write what `decide` makes of the entity's settings, while the node `guard` stays.
+
+        Returns what is new among them; nothing if it was only to be validated.
+        """
+        path = config_changes.config_path(entity)
+        for _ in range(_ATTEMPTS):
+            operations: list[Operation] = []
+            if guard is not None:
+                guarded = await self._read(guard)
+                if guarded is None:
+                    topic = entity.partition("/")[2]
+                    raise UnknownTopicOrPartition(f"topic {topic} does not exist")
+                operations.append(Check(guard, guarded.version))
+            node = await self._read(path)
+            current = {} if node is None else layout.decode_config(path, node.data)
+            wanted = decide(current)
+            if validate_only:
+                return {}
+            data = layout.encode_config(wanted)
+            operations += [
+                Create(path, data) if node is None else Set(path, data, node.version),
+                Create(
+                    config_changes.CHANGE_PREFIX,
+                    config_changes.encode_change(entity),
+                    sequential=True,
+                ),
+            ]
+            try:
+                await self._store.commit(operations)
+            except (BadVersion, NodeExists, NoNode):
+                continue  # somebody else was faster: what they wrote is to be edited now
+            except MetadataError as error:
+                raise UnknownServerError(f"the metadata store does not answer: {error}") from error
+            await self._whole_round()
+            return changed(current, wanted)
+        raise RequestTimedOut(f"the configs of {entity} are being changed by others all the time")
+
+    async def _read(self, path: str) -> Znode | None:
+        """Read on behalf of a client."""
+        try:
+            return await self._store.read(path)
+        except MetadataError as error:
+            raise UnknownServerError(f"the metadata store does not answer: {error}") from error
+
+    # --- taking up -------------------------------------------------------------------------------
+
+    async def _pump(self) -> None:
+        while True:
+            await self._due.wait()
+            came_before = len(self._waiting)
+            error: BarnabasError | None = None
+            try:
+                await self._round()
+            except Exception as failure:
+                # Whatever it is, whoever waits must hear of it, and the next change be taken up.
+                _complain(failure)
+                error = UnknownServerError(f"the change is written, but not in force: {failure}")
+            served, self._waiting = self._waiting[:came_before], self._waiting[came_before:]
+            _complete(served, error)
+            await self._has_session()
+
+    async def _has_session(self) -> None:
+        """Wait for the next session, if this one is over; it begins with a round."""
+        is_over = False
+        while self._store.session_state is SessionState.EXPIRED:
+            is_over = True
+            self._due.clear()
+            await self._due.wait()
+        if is_over:
+            self._due.set()
+
+    def _session_changed(self, state: SessionState) -> None:
+        if state is SessionState.CONNECTED:
+            self._due.set()
+
+    async def _whole_round(self) -> None:
+        """Wait for a round that began after this call: it takes up whatever was committed."""
+        if self._failure is not None:
+            raise self._failure
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        self._due.set()
+        await future
+
+    async def _round(self) -> None:
+        self._due.clear()
+        # Watch first, read then: what changes in between makes another round.
+        self._store.watch(config_changes.CHANGES, self._due.set)
+        now_ms = self._node.clock.monotonic_ms()
+        names = await children(self._store, config_changes.CHANGES)
+        for name in names:
+            if name not in self._seen_at_ms:
+                entity = await self._entity_of(f"{config_changes.CHANGES}/{name}")
+                self._seen_at_ms[name] = now_ms
+                if entity is not None:
+                    self._pending[entity] = None
+        for entity in list(self._pending):
+            del self._pending[entity]
+            try:
+                await self._take_up(entity)
+            except CorruptData as error:
+                _log.error("configs of %s stay as they were: %s", entity, error)
+            except MetadataError:
+                self._pending[entity] = None
+                raise
+        await self._remove_old(frozenset(names), now_ms)
+
+    async def _entity_of(self, path: str) -> str | None:
+        node = await self._store.read(path)
+        if node is None:
+            return None  # removed by another broker
+        try:
+            return config_changes.decode_change(path, node.data)
+        except CorruptData as error:
+            _log.error("a change of configs is not understood: %s", error)
+            return None
+
+    async def _take_up(self, entity: str) -> None:
+        kind, _, name = entity.partition("/")
+        if kind == config_changes.TOPICS:
+            await self._take_up_topic(name)
+        elif entity in self._own_entities:
+            await self._take_up_brokers()
+
+    async def _take_up_topic(self, topic: str) -> None:
+        if topic not in self._node.image.topics:
+            return  # deleted, or so new that it comes with its settings
+        overrides = await load_topic_config(self._store, topic)
+        _tell_unusable(topic, overrides)
+        image = self._node.image
+        known = image.topics.get(topic)
+        if known is not None:
+            # Of a partition that comes here later the controller's word has no configs with it.
+            topics = {**image.topics, topic: known._replace(config=overrides)}
+            self._node.image = image._replace(topics=MappingProxyType(topics))
+        self._node.replicas.update_topic_config(topic, overrides)
+        _log.info("topic %s: %s", topic, _shown(overrides))
+        await self._node.controller.topic_config_changed(topic)
+
+    @property
+    def _own_entities(self) -> tuple[str, str]:
+        broker_entity = config_changes.broker_entity
+        return broker_entity(self._node.broker_id), broker_entity(None)
+
+    async def _take_up_brokers(self) -> None:
+        per_broker = await self._load(self._node.broker_id)
+        cluster_wide = await self._load(None)
+        before = self._node.config
+        if (per_broker, cluster_wide) == (before.per_broker, before.cluster_wide):
+            return
+        try:
+            after = before.with_dynamic(per_broker, cluster_wide)
+        except ConfigError as error:
+            _log.error("changed configs of the broker are left out: %s", error)
+            return
+        tell_changes(before, after)
+        self._node.set_config(after)
+
+    async def _load(self, broker_id: int | None) -> dict[str, str]:
+        """What the tree holds for one broker or for all, without what cannot be used."""
+        path = config_changes.config_path(config_changes.broker_entity(broker_id))
+        node = await self._store.read(path)
+        try:
+            stored = {} if node is None else layout.decode_config(path, node.data)
+        except CorruptData as error:
+            _log.error("changed configs are left out: %s", error)
+            return {}
+        reasons = unusable(stored, is_for_all=broker_id is None)
+        for reason in reasons.values():
+            _log.error("%s: a setting is left out: %s", path, reason)
+        return {name: text for name, text in stored.items() if name not in reasons}
+
+    async def _remove_old(self, names: frozenset[str], now_ms: int) -> None:
+        """Remove the change nodes that every broker has had time to see."""
+        for name, seen_at_ms in list(self._seen_at_ms.items()):
+            if name not in names:
+                del self._seen_at_ms[name]
+            elif now_ms - seen_at_ms >= _CHANGES_KEPT_MS:
+                with suppress(NoNode):
+                    await self._store.commit([Delete(f"{config_changes.CHANGES}/{name}")])
+                del self._seen_at_ms[name]
+
+
+def apply_log_level(config: BrokerConfig) -> None:
+    """Let the broker's loggers obey `barnabas.log.level`; unset, whoever set up logging decides."""
+    level = _LEVELS[config.str(_LOG_LEVEL)] if config.is_set(_LOG_LEVEL) else logging.NOTSET
+    logging.getLogger("barnabas").setLevel(level)
+
+
+def _tell_unusable(topic: str, overrides: Mapping[str, str]) -> None:
+    for reason in topic_keys.unusable(overrides).values():
+        _log.error("topic %s: a setting is left out: %s", topic, reason)
+
+
+def _complain(failure: Exception) -> None:
+    if isinstance(failure, SessionExpired):
+        _log.warning("changes of configs are taken up in the next session: %s", failure)
+    elif isinstance(failure, BarnabasError):
+        _log.error("a change of configs was not taken up: %s", failure)
+    else:
+        _log.error("a change of configs was not taken up", exc_info=failure)
+
+
+def _shown(settings: Mapping[str, str]) -> str:
+    texts = ", ".join(f"{name}={text}" for name, text in settings.items())
+    return texts or "no settings of its own"
+
+
+def _complete(waiting: list[asyncio.Future[None]], error: Exception | None) -> None:
+    for future in waiting:
+        if future.done():  # cancelled: nobody waits any more
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)

@@ -1,0 +1,115 @@
+"""Topics that are being deleted: which of their replicas are still there, and who waits for that.
+
+A topic's nodes may go when every replica of it has been deleted, and that is said by the broker
+that has it. A broker that is dead, or whose log directory has failed, says it when it is back: so
+long the name is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+
+from barnabas.cluster.controller_requests import WHILE_DELETING, StopReplica
+from barnabas.cluster.image import ClusterImage, TopicImage
+from barnabas.errors import NONE, KafkaStorageError
+from barnabas.types import TopicPartition
+
+
+class Deletions:
+    """What one controller has begun to delete."""
+
+    __slots__ = ("_closed", "_left", "_topic_ids", "_waiting")
+
+    def __init__(self) -> None:
+        # (partition, broker) by topic, and whether the broker has said that it cannot reach it
+        self._left: dict[str, dict[tuple[int, int], bool]] = {}
+        self._topic_ids: dict[str, bytes] = {}
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._closed: Exception | None = None
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._left
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._left)
+
+    def begin(self, name: str, topic: TopicImage | None) -> None:
+        """From now on its replicas are to go; None: there is only the wish."""
+        partitions = {} if topic is None else topic.partitions
+        self._left[name] = {
+            (number, broker_id): False
+            for number, partition in partitions.items()
+            for broker_id in partition.replicas
+        }
+        if topic is not None:
+            self._topic_ids[name] = topic.topic_id
+
+    def answered(
+        self, broker_id: int, request: StopReplica, codes: Mapping[TopicPartition, int]
+    ) -> None:
+        """A broker's answer to a request to delete replicas: an error code for each.
+
+        NONE counts, whatever is known of its directories: only the broker can tell a replica that
+        it cannot reach from another topic's log that has the name. The answer to a request from
+        before this deletion does not count: it is about an earlier topic of that name, or about a
+        replica that was taken from the broker and given back to it.
+        """
+        for name, code in codes.items():
+            left, replica = self._left.get(name.topic), (name.partition, broker_id)
+            if left is None or replica not in left or not self._is_part_of_it(request, name):
+                continue
+            if code == KafkaStorageError.code:
+                left[replica] = True
+            elif code == NONE:
+                del left[replica]
+
+    def _is_part_of_it(self, request: StopReplica, name: TopicPartition) -> bool:
+        is_deletion = request.leader_epoch(name) == WHILE_DELETING
+        return is_deletion and request.topic_ids.get(name) == self._topic_ids[name.topic]
+
+    def without_replicas(self) -> list[str]:
+        """The topics of which no replica is left: their nodes may go."""
+        return [name for name, left in self._left.items() if not left]
+
+    def removed(self, names: Iterable[str]) -> None:
+        """No trace of these is left."""
+        for name in names:
+            self._left.pop(name, None)
+            self._topic_ids.pop(name, None)
+            for future in self._waiting.pop(name, ()):
+                if not future.done():
+                    future.set_result(None)
+
+    def is_held_up(self, name: str, image: ClusterImage) -> bool:
+        """Whether it waits for a broker or a log directory that is not there at the moment."""
+        return any(
+            is_out_of_reach
+            or broker_id not in image.brokers
+            or _is_offline(image, TopicPartition(name, number), broker_id)
+            for (number, broker_id), is_out_of_reach in self._left.get(name, {}).items()
+        )
+
+    async def gone(self, name: str) -> None:
+        """Wait until nothing is left of the topic; raises what `close` is given."""
+        if name in self._left:
+            if self._closed is not None:
+                raise self._closed
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(name, []).append(future)
+            await future
+
+    def close(self, error: Exception) -> None:
+        """Somebody else goes on with it."""
+        self._closed = error
+        waiting, self._waiting = self._waiting, {}
+        for futures in waiting.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
+
+
+def _is_offline(image: ClusterImage, name: TopicPartition, broker_id: int) -> bool:
+    topic = image.topics.get(name.topic)
+    partition = None if topic is None else topic.partitions.get(name.partition)
+    return partition is not None and broker_id in partition.offline_replicas

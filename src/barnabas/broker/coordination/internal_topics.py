@@ -1,0 +1,142 @@
+"""The topics that coordinators keep their state in: made when somebody first needs one (TP-8).
+
+Whoever is asked for one has it made: no client need ask the controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.controller.topics import NewTopic
+from barnabas.errors import (
+    CoordinatorNotAvailable,
+    InvalidReplicationFactor,
+    KafkaError,
+    TopicAlreadyExists,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.controller.runner import ControllerRunner
+    from barnabas.config import BrokerConfig
+
+_log = logging.getLogger(__name__)
+
+REPLICATION_FACTORS = {
+    GROUP_TOPIC: "offsets.topic.replication.factor",
+    TRANSACTION_TOPIC: "transaction.state.log.replication.factor",
+}
+"""The setting that says how many replicas each of them has."""
+_MIN_ISR = "transaction.state.log.min.isr"
+
+
+class InternalTopics:
+    """Makes each of them at most once, however many ask at the same time."""
+
+    __slots__ = ("_controller", "_making", "_refused")
+
+    def __init__(self, controller: ControllerRunner) -> None:
+        self._controller = controller
+        self._making: dict[str, asyncio.Task[None]] = {}
+        self._refused: dict[str, str] = {}  # why, as it was said last: clients ask every second
+
+    async def make(self, name: str, config: BrokerConfig) -> None:
+        """Return when the topic is there; raises CoordinatorNotAvailable, saying why it is not."""
+        task = self._making.get(name)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._make(name, config))
+            self._making[name] = task
+            task.add_done_callback(lambda _: self._making.pop(name, None))
+        await asyncio.shield(task)
+
+    async def _make(self, name: str, config: BrokerConfig) -> None:
+        topic = offsets_topic(config) if name == GROUP_TOPIC else transactions_topic(config)
+        if reason := _unwritable(topic, config):
+            raise self._refusal(name, reason)
+        try:
+            (outcome,) = await self._controller.wish_topics([topic])
+        except KafkaError as error:
+            outcome = error
+        if isinstance(outcome, TopicAlreadyExists):
+            self._refused.pop(name, None)
+            return
+        if isinstance(outcome, KafkaError):
+            raise self._refusal(name, _reason(name, config, outcome)) from outcome
+        self._refused.pop(name, None)
+        _log.info("created %s with %d partitions", name, topic.partitions)
+
+    def _refusal(self, name: str, reason: str) -> CoordinatorNotAvailable:
+        """Also logged, if it is not what was logged last."""
+        text = f"{name} cannot be created: {reason}"
+        if self._refused.get(name) != text:
+            self._refused[name] = text
+            _log.error("%s", text)
+        return CoordinatorNotAvailable(text)
+
+
+def _unwritable(topic: NewTopic, config: BrokerConfig) -> str:
+    """Why no record could ever be written to the topic, however many brokers there are; or ""."""
+    min_isr = int(topic.configs.get("min.insync.replicas", 1))
+    if min_isr <= topic.replication_factor:
+        return ""
+    key = REPLICATION_FACTORS[topic.name]
+    return (
+        f"{_MIN_ISR} is {min_isr}{_origin(config, _MIN_ISR)}, and {key} is only "
+        f"{topic.replication_factor}{_origin(config, key)}: no write would ever be acknowledged; "
+        f"set {_MIN_ISR} to {topic.replication_factor} or less, or {key} to {min_isr} or more, and "
+        "start this broker again"
+    )
+
+
+def _origin(config: BrokerConfig, key: str) -> str:
+    return "" if config.is_set(key) else ", its default"
+
+
+def _reason(name: str, config: BrokerConfig, outcome: KafkaError) -> str:
+    """Too many replicas are a matter of one setting, whose default is for three brokers."""
+    if not isinstance(outcome, InvalidReplicationFactor):
+        return str(outcome)
+    key = REPLICATION_FACTORS[name]
+    return (
+        f"{key} is {config.int(key)}{_origin(config, key)}: {outcome}; start more brokers, or set "
+        f"{key} to as many as there will be, and start this one again"
+    )
+
+
+def offsets_topic(config: BrokerConfig) -> NewTopic:
+    """`__consumer_offsets` as `offsets.topic.*` has it."""
+    return NewTopic(
+        GROUP_TOPIC,
+        config.int("offsets.topic.num.partitions"),
+        _for_one_node(config, REPLICATION_FACTORS[GROUP_TOPIC]),
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
+        },
+    )
+
+
+def transactions_topic(config: BrokerConfig) -> NewTopic:
+    """`__transaction_state` as `transaction.state.log.*` has it."""
+    return NewTopic(
+        TRANSACTION_TOPIC,
+        config.int("transaction.state.log.num.partitions"),
+        _for_one_node(config, REPLICATION_FACTORS[TRANSACTION_TOPIC]),
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(_for_one_node(config, _MIN_ISR)),
+            "segment.bytes": str(config.int("transaction.state.log.segment.bytes")),
+            "unclean.leader.election.enable": "false",
+        },
+    )
+
+
+def _for_one_node(config: BrokerConfig, key: str) -> int:
+    """A broker that is alone cannot have Kafka's default of three; what was set holds all the
+    same, and is refused where it cannot be."""
+    is_alone = not config.str("zookeeper.connect")
+    return 1 if is_alone and not config.is_set(key) else config.int(key)

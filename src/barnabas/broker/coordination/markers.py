@@ -1,0 +1,287 @@
+"""Markers: writes the end of a transaction into each of its partitions, and never gives up.
+
+Owns the way from a decided outcome to the control batches (KIP-98): placed in the log by the same
+rules whoever asks, told to the coordinator of groups where the partition keeps offsets, and to the
+transaction's own machine, which completes the transaction with the last of them.
+
+What cannot be written yet is tried again for as long as this broker coordinates the transaction.
+After a crash the next coordinator sends all markers again: a second one in a log ends nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from barnabas.cluster.image import NO_LEADER
+from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.errors import (
+    InvalidProducerEpoch,
+    KafkaError,
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    TransactionCoordinatorFenced,
+)
+from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Node
+    from barnabas.broker.coordination.marker_channel import MarkerChannels
+    from barnabas.broker.coordination.shard import Shard
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.coordinator.decision import Markers
+    from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 1.0
+_AT_ONCE = 200  # markers, before others have their turn of the loop
+
+
+class Ending(NamedTuple):
+    """What a marker says."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+
+
+class Placed(NamedTuple):
+    """A marker that has its place in a log."""
+
+    replica: Replica
+    end_offset: int
+    """It counts when the high watermark has reached this."""
+    ending: Ending
+
+    @property
+    def is_committed(self) -> bool:
+        return self.replica.high_watermark >= self.end_offset
+
+    def when_committed(self, node: Node) -> asyncio.Future[None]:
+        """Done when the marker counts, of which all are told by then; fails as `wait_for`.
+
+        Whether anybody still waits for it or not: in the log it stays.
+        """
+
+        def reached(future: asyncio.Future[None]) -> None:
+            if not future.cancelled() and future.exception() is None:
+                self.tell(node)
+
+        waiting = self.replica.wait_for(self.end_offset)
+        waiting.add_done_callback(reached)
+        return waiting
+
+    def tell(self, node: Node) -> None:
+        """The marker counts: offsets that were committed in the transaction count now, or never."""
+        topic, partition = self.replica.topic_partition
+        if topic == GROUP_TOPIC:
+            shard = node.groups.shard_at(partition)
+            if shard is not None:  # else it is going to replay the marker
+                shard.machine.end_transaction(self.ending.producer_id, self.ending.is_commit)
+
+
+def append_marker(node: Node, topic_partition: TopicPartition, ending: Ending) -> Placed:
+    """Stage a marker in a partition that this broker leads.
+
+    Raises the KafkaError that the coordinator is to be told: InvalidProducerEpoch and
+    TransactionCoordinatorFenced are final, after all others it may try again.
+    """
+    replica = node.replicas.leader_of(topic_partition)
+    replica.partition.check_acks_all()
+    wall_ms = node.clock.wall_ms()
+    marker = Marker(0, wall_ms, COMMIT if ending.is_commit else ABORT, ending.coordinator_epoch)
+    batch = build_marker(marker, ending.producer_id, ending.producer_epoch)
+    try:
+        result = replica.append_control(memoryview(bytearray(batch)), wall_ms)
+    except OSError as error:
+        node.replicas.fail_directory(replica, error)
+        raise KafkaStorageError(str(error)) from error
+    if node.verifier is not None:
+        node.verifier.ended(topic_partition, ending.producer_id)
+    return Placed(replica, result.last_offset + 1, ending)
+
+
+class MarkerWriter:
+    """Writes the markers that the machines of transactions decide on."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def send(self, shard: Shard[Any], markers: Markers) -> None:
+        """Have the markers written; the decision that they follow from is committed."""
+        _Sending(self._node, shard, markers).attempt()
+
+
+class _Sending:
+    """The markers of one transaction, until each of them is written."""
+
+    __slots__ = ("_ending", "_left", "_markers", "_node", "_retry_s", "_shard")
+
+    def __init__(self, node: Node, shard: Shard[Any], markers: Markers) -> None:
+        self._node = node
+        self._shard = shard
+        self._markers = markers
+        self._ending = Ending(
+            markers.producer_id,
+            markers.producer_epoch,
+            markers.is_commit,
+            markers.coordinator_epoch,
+        )
+        self._left: Sequence[TopicPartition] = markers.partitions
+        self._retry_s = _FIRST_RETRY_S
+
+    def attempt(self) -> None:
+        """Write what can be written now, in this very step where nothing has to be waited for: a
+        producer whose EndTxn is answered begins its next transaction at once."""
+        if self._shard.is_dropped:
+            return
+        if self._node.markers is not None:
+            self._left = self._send_away(self._node.markers)
+            if not self._left and self._markers.partitions:
+                return
+        if len(self._left) > _AT_ONCE:
+            rest = self._for(self._left[_AT_ONCE:])
+            asyncio.get_running_loop().call_soon(rest.attempt)
+        done: list[TopicPartition] = []
+        placed: list[Placed] = []
+        refused: list[tuple[TopicPartition, KafkaError]] = []
+        for topic_partition in self._left[:_AT_ONCE]:
+            try:
+                if self._is_gone(topic_partition):
+                    done.append(topic_partition)
+                else:
+                    placed.append(self._place(topic_partition))
+            except InvalidProducerEpoch as error:
+                # A later epoch wrote there, so nothing of this one can be open.
+                _log.warning("%s: %s", topic_partition, error)
+                done.append(topic_partition)
+            except TransactionCoordinatorFenced as error:
+                self._give_up(topic_partition, error)
+                return
+            except KafkaError as error:
+                refused.append((topic_partition, error))
+        self._node.replicas.write_staged()
+        for each in placed:
+            topic_partition = each.replica.topic_partition
+            if each.replica.log.is_failed:
+                refused.append((topic_partition, KafkaStorageError()))
+            elif each.is_committed:
+                each.tell(self._node)
+                done.append(topic_partition)
+            else:
+                self._await(each)
+        if refused:
+            self._try_again(refused)
+        if done or not self._markers.partitions:
+            self._tell(done)
+
+    def _for(self, left: Sequence[TopicPartition]) -> _Sending:
+        """The same, for only these of its partitions."""
+        sending = _Sending(self._node, self._shard, self._markers)
+        sending._left = left
+        return sending
+
+    def _is_gone(self, topic_partition: TopicPartition) -> bool:
+        """Whether nobody has the partition any more: its marker counts as written."""
+        topics = self._node.image.topics
+        topic = topics.get(topic_partition.topic)
+        if topic is None:
+            # Before the controller's first word this broker knows of no topic at all.
+            return TRANSACTION_TOPIC in topics
+        return topic_partition.partition not in topic.partitions
+
+    def _send_away(self, channels: MarkerChannels) -> Sequence[TopicPartition]:
+        """Hand over what other brokers lead; returns what is left to be done here."""
+        here = []
+        away: dict[int, list[TopicPartition]] = {}
+        for topic_partition in self._left:
+            leader = -1 if self._is_gone(topic_partition) else self._leader_of(topic_partition)
+            if leader in (NO_LEADER, self._node.broker_id):
+                here.append(topic_partition)
+            else:
+                away.setdefault(leader, []).append(topic_partition)
+        for leader, partitions in away.items():
+            sending = self._for(partitions)
+            sending._retry_s = self._retry_s
+            channels.send(leader, self._ending, partitions, sending._answered)
+        return here
+
+    def _answered(self, errors: Mapping[TopicPartition, KafkaError | None]) -> None:
+        """Another broker has written the marker where there is no error."""
+        if self._shard.is_dropped:
+            return
+        done = []
+        refused = []
+        for topic_partition, error in errors.items():
+            if error is None or isinstance(error, InvalidProducerEpoch):
+                done.append(topic_partition)
+            elif isinstance(error, TransactionCoordinatorFenced):
+                self._give_up(topic_partition, error)
+                return
+            else:
+                refused.append((topic_partition, error))
+        if refused:
+            self._try_again(refused)
+        if done:
+            self._tell(done)
+
+    def _place(self, topic_partition: TopicPartition) -> Placed:
+        leader = self._leader_of(topic_partition)
+        if leader != self._node.broker_id:
+            raise NotLeaderOrFollower(f"{topic_partition} is led by broker {leader}")
+        return append_marker(self._node, topic_partition, self._ending)
+
+    def _leader_of(self, topic_partition: TopicPartition) -> int:
+        topic = self._node.image.topics.get(topic_partition.topic)
+        return -1 if topic is None else topic.partitions[topic_partition.partition].leader
+
+    def _await(self, placed: Placed) -> None:
+        topic_partition = placed.replica.topic_partition
+
+        def reached(future: asyncio.Future[None]) -> None:
+            error = future.exception()
+            if isinstance(error, KafkaError):
+                self._try_again([(topic_partition, error)])
+                return
+            self._tell([topic_partition])
+
+        placed.when_committed(self._node).add_done_callback(reached)
+
+    def _tell(self, done: Sequence[TopicPartition]) -> None:
+        shard, markers = self._shard, self._markers
+        if not shard.is_dropped:
+            shard.carry_out(
+                shard.machine.markers_written(
+                    markers.transactional_id,
+                    markers.producer_id,
+                    markers.producer_epoch,
+                    done,
+                    shard.now(),
+                )
+            )
+
+    def _try_again(self, refused: Sequence[tuple[TopicPartition, KafkaError]]) -> None:
+        if self._retry_s == _FIRST_RETRY_S:
+            _log.warning(
+                "the transaction of %r cannot end in %s yet: %s; it is tried until it can",
+                self._markers.transactional_id,
+                ", ".join(str(topic_partition) for topic_partition, _ in refused),
+                refused[0][1],
+            )
+        again = self._for([topic_partition for topic_partition, _ in refused])
+        again._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
+        asyncio.get_running_loop().call_later(self._retry_s, again.attempt)
+
+    def _give_up(self, topic_partition: TopicPartition, error: KafkaError) -> None:
+        _log.error(
+            "the transaction of %r cannot be completed: a later coordinator has written to %s (%s)",
+            self._markers.transactional_id,
+            topic_partition,
+            error,
+        )

@@ -1,0 +1,63 @@
+"""Which partitions a request about offsets names in vain: unknown ones, and those of topics that
+the caller may not read. The rest of the request is carried out without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+from barnabas.broker.context import Context
+from barnabas.broker.security.authorization import Operation, ResourceType
+from barnabas.errors import NONE, TopicAuthorizationFailed, UnknownTopicOrPartition
+
+Refused = dict[str, list[tuple[int, int]]]
+"""Partition and error code, by topic."""
+
+
+class _Topic(Protocol):
+    """As OffsetCommit, TxnOffsetCommit and OffsetDelete have it in their requests and answers."""
+
+    name: str
+    partitions: list[Any]
+
+
+T = TypeVar("T", bound=_Topic)
+
+
+def screen(context: Context, topics: Sequence[T]) -> tuple[list[T], Refused]:
+    """The topics with the partitions that are there for the caller, and the others."""
+    refused: Refused = {}
+    kept = []
+    for topic in topics:
+        code = _refusal(context, topic.name)
+        known = () if code else context.node.image.topics[topic.name].partitions
+        missing = [one for one in topic.partitions if one.partition_index not in known]
+        if not missing:
+            kept.append(topic)
+            continue
+        code = code or UnknownTopicOrPartition.code
+        refused.setdefault(topic.name, []).extend((one.partition_index, code) for one in missing)
+        if len(missing) < len(topic.partitions):
+            topic.partitions = [one for one in topic.partitions if one.partition_index in known]
+            kept.append(topic)
+    return kept, refused
+
+
+def _refusal(context: Context, topic: str) -> int:
+    """The error code for all partitions of this topic, if for all."""
+    if not context.allowed_to(Operation.READ, ResourceType.TOPIC, topic):
+        return TopicAuthorizationFailed.code
+    return NONE if topic in context.node.image.topics else UnknownTopicOrPartition.code
+
+
+def add_refused(answered: list[T], refused: Refused, topic: type[T], partition: type[Any]) -> None:
+    """Put what `screen` took out into the answer's topics, made of the answer's classes."""
+    by_name = {one.name: one for one in answered}
+    for name, refusals in refused.items():
+        if name not in by_name:
+            by_name[name] = topic()
+            by_name[name].name = name
+            answered.append(by_name[name])
+        by_name[name].partitions += [
+            partition(partition_index=index, error_code=code) for index, code in refusals
+        ]

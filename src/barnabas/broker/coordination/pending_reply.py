@@ -1,0 +1,171 @@
+"""Requests that a coordinator's machine answers: now, when the log has it, or when others come.
+
+An answer counts once the high watermark has passed every record that was applied before it, its
+own and others': what a coordinator has told must not be lost with its leader. So reading a group
+waits like changing it, and there is no second copy of the state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from barnabas.broker.network.channel import Later, Staged
+from barnabas.errors import (
+    CoordinatorNotAvailable,
+    InvalidCommitOffsetSize,
+    InvalidFetchSize,
+    KafkaError,
+    KafkaStorageError,
+    MessageTooLarge,
+    NotCoordinator,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderOrFollower,
+    RecordListTooLarge,
+    RequestTimedOut,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
+from barnabas.protocol.message import Message
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replicas import Replicas
+
+Fail = Callable[[KafkaError], Message]
+
+_UNAVAILABLE = (
+    UnknownTopicOrPartition,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    RequestTimedOut,
+)
+_ELSEWHERE = (NotLeaderOrFollower, KafkaStorageError)
+_TOO_LARGE = (MessageTooLarge, RecordListTooLarge, InvalidFetchSize)
+
+
+def as_coordinator(error: KafkaError, *, is_of_offsets: bool = False) -> KafkaError:
+    """What an error of the internal topic's partition means to a client of the coordinator.
+
+    `is_of_offsets`: of a commit; only there does a client know what "too large" is about.
+    """
+    if isinstance(error, _UNAVAILABLE):
+        return CoordinatorNotAvailable(str(error))
+    if isinstance(error, _ELSEWHERE):
+        return NotCoordinator(str(error))
+    if isinstance(error, _TOO_LARGE):
+        return (InvalidCommitOffsetSize if is_of_offsets else UnknownServerError)(str(error))
+    return error
+
+
+class Asked(Staged):
+    """One request, from being asked until its answer may leave."""
+
+    __slots__ = ("_fail", "_future", "_message", "_offset", "_replica", "_timeout_ms")
+
+    def __init__(self, replica: Replica, fail: Fail, timeout_ms: int) -> None:
+        self._replica = replica
+        self._fail = fail
+        self._timeout_ms = timeout_ms
+        self._message: Message | None = None
+        self._offset = 0
+        self._future: asyncio.Future[None] | None = None
+
+    def give(self, message: Message, offset: int) -> None:
+        """This is the answer, once the high watermark has reached the offset."""
+        self._message = message
+        self._offset = offset
+        self._wake()
+
+    def refuse(self, error: KafkaError) -> None:
+        """There will be no other answer than this error."""
+        self._message = self._fail(error)
+        self._offset = 0
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+    def at_once(self) -> Message | None:
+        """The answer, if nothing has to be waited for."""
+        return self._message if self._offset <= self._replica.high_watermark else None
+
+    def answer(self) -> Message | Later:
+        return self.at_once() or self.until_answered()
+
+    async def until_answered(self) -> Message:
+        """Wait for the answer, and for the high watermark to reach what it tells of."""
+        if self._message is None:
+            self._future = asyncio.get_running_loop().create_future()
+            await self._future
+        message = self._message
+        assert message is not None
+        if self._offset <= self._replica.high_watermark:
+            return message
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                await self._replica.wait_for(self._offset)
+        except TimeoutError:
+            late = RequestTimedOut(f"not replicated within {self._timeout_ms} ms")
+            return self._fail(as_coordinator(late))
+        except KafkaError as error:
+            return self._fail(as_coordinator(error))
+        return message
+
+
+class Joined(Staged):
+    """Several outcomes that make one answer."""
+
+    __slots__ = ("_join", "_message", "_outcomes")
+
+    def __init__(
+        self, outcomes: Sequence[ShardOutcome], join: Callable[[list[Message]], Message]
+    ) -> None:
+        self._outcomes = outcomes
+        self._join = join
+        self._message: Message | None = None
+
+    def at_once(self) -> Message | None:
+        if self._message is None:
+            messages = [_at_once(each) for each in self._outcomes]
+            if None not in messages:
+                self._message = self._join(cast(list[Message], messages))
+        return self._message
+
+    def answer(self) -> Message | Later:
+        return self.at_once() or self.until_answered()
+
+    async def until_answered(self) -> Message:
+        # One by one, and each is only now asked to wait: when the client goes, there must be no
+        # coroutine left that nobody awaits.
+        return self._join([await _settled(each) for each in self._outcomes])
+
+
+ShardOutcome = Message | Asked | Joined
+"""What a shard makes of a request: the answer, or what will have it."""
+
+
+def joined(
+    outcomes: Sequence[ShardOutcome], join: Callable[[list[Message]], Message]
+) -> Message | Joined:
+    """One outcome of those of several shards, whose answers `join` puts together, in order."""
+    one = Joined(outcomes, join)
+    return one.at_once() or one
+
+
+async def settled(outcome: ShardOutcome, replicas: Replicas) -> Message:
+    """The answer that an outcome comes to; for a handler that has awaited already."""
+    if isinstance(outcome, Staged):
+        replicas.write_staged()
+    return await _settled(outcome)
+
+
+def _at_once(outcome: ShardOutcome) -> Message | None:
+    return outcome if isinstance(outcome, Message) else outcome.at_once()
+
+
+async def _settled(outcome: ShardOutcome) -> Message:
+    return outcome if isinstance(outcome, Message) else await outcome.until_answered()

@@ -1,0 +1,256 @@
+"""One partition of an internal topic with its machine: the pump of both coordinators.
+
+    decide -> append -> apply -> await the high watermark -> reply, send markers, tell
+
+A decision is appended before it is applied, so a refused append has changed nothing. When the
+partition is lost, or its disk, the shard goes whole: everybody who waits gets NOT_COORDINATOR, and
+whoever leads the partition next reads it from its start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from barnabas.broker.coordination.pending_reply import Asked, Fail, ShardOutcome, as_coordinator
+from barnabas.coordinator.decision import (
+    NO_PRODUCER_ID,
+    Decision,
+    Markers,
+    Now,
+    StateRecord,
+    TransactionalBatch,
+)
+from barnabas.coordinator.records import GroupMetadataKey, OffsetCommitKey, encode_record
+from barnabas.errors import KafkaError, KafkaStorageError, NotCoordinator
+from barnabas.records.record import BatchBuilder
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.runtime.watched_clock import WatchedClock
+
+_log = logging.getLogger(__name__)
+
+
+class Machine(Protocol):
+    """What both coordinators' machines have (`Groups`, `Transactions`)."""
+
+    def apply(
+        self, record: StateRecord, offset: int, producer_id: int = NO_PRODUCER_ID
+    ) -> None: ...
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None: ...
+
+    def loaded(self, now: Now) -> Decision: ...
+
+    def deadline_ms(self) -> int | None: ...
+
+    def expire(self, now: Now, *, may_forget: bool = True) -> list[Decision]: ...
+
+
+_TOMBSTONES_AT_ONCE = 1000  # of a group with more offsets than one batch takes
+
+M = TypeVar("M", bound=Machine)
+
+
+Ask = Callable[[M, int, Now], Decision]
+"""Of the machine, with the request's ticket and the time."""
+
+
+class Surroundings(NamedTuple):
+    """What every shard of a coordinator needs of its broker."""
+
+    clock: WatchedClock
+    replicas: Replicas
+    codec: int
+    """Of the records that it writes."""
+    timeout_ms: int
+    """How long an answer waits for the high watermark."""
+    load_bytes: int
+    """Read at once when a partition is loaded."""
+    send_markers: Callable[[Shard[Any], Markers], None]
+
+
+class Shard(Generic[M]):
+    """A machine that is loaded, and the requests that it owes an answer."""
+
+    __slots__ = (
+        "_around",
+        "_next_ticket",
+        "_owed",
+        "_timer",
+        "_timer_ms",
+        "_visible_from",
+        "epoch",
+        "is_dropped",
+        "machine",
+        "partition",
+        "replica",
+    )
+
+    def __init__(self, replica: Replica, machine: M, around: Surroundings) -> None:
+        self.partition = replica.topic_partition.partition
+        self.epoch = replica.partition.leader_epoch
+        """Of the coordinator: the leader epoch in which the partition was taken."""
+        self.machine = machine
+        self.replica = replica
+        self.is_dropped = False
+        self._around = around
+        self._next_ticket = 0
+        self._owed: dict[int, Asked] = {}
+        self._visible_from = replica.log.log_end_offset  # all that was applied is below it
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+
+    def ask(self, decide: Ask[M], fail: Fail) -> ShardOutcome:
+        """What the machine answers; `fail` makes this API's answer of an error."""
+        around = self._around
+        ticket = self._next_ticket
+        self._next_ticket += 1
+        asked = self._owed[ticket] = Asked(self.replica, fail, around.timeout_ms)
+        if self.is_dropped:
+            self._refuse_all(NotCoordinator("the partition of this coordinator has moved"))
+        else:
+            now = self.now()
+            self._carry_out(decide(self.machine, ticket, now), now)
+        return asked.at_once() or asked
+
+    def carry_out(self, decision: Decision) -> None:
+        """Do what the machine wants without having been asked by a client."""
+        if not self.is_dropped:
+            self._carry_out(decision, self.now())
+            self._around.replicas.write_soon()
+
+    def begin(self) -> None:
+        """Everything has been replayed: from now on the machine's deadlines count."""
+        self.carry_out(self.machine.loaded(self.now()))
+
+    def now(self) -> Now:
+        """For the machine: what it writes is compared with later times, to expire by its age."""
+        clock = self._around.clock
+        return Now(clock.monotonic_ms(), clock.latest_wall_ms())
+
+    def drop(self) -> None:
+        """Somebody else coordinates from now on, or nobody can."""
+        self.is_dropped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._refuse_all(NotCoordinator("the partition of this coordinator has moved"))
+
+    def _refuse_all(self, error: KafkaError) -> None:
+        owed, self._owed = self._owed, {}
+        for asked in owed.values():
+            asked.refuse(error)
+
+    def _carry_out(self, decision: Decision, now: Now) -> None:
+        if decision.records:
+            try:
+                self._append(decision, now.wall_ms)
+            except KafkaError as error:
+                self._refuse(decision, error)
+                self._set_timer(now.monotonic_ms)
+                return
+            except OSError as error:
+                self._around.replicas.fail_directory(self.replica, error)  # drops this shard
+                if not self.is_dropped:  # no descriptor was left, and the disk is as good as ever
+                    self._refuse(decision, KafkaStorageError(str(error)))
+                    self._set_timer(now.monotonic_ms)
+                return
+        for ticket, message in decision.replies:
+            asked = self._owed.pop(ticket, None)
+            if asked is not None:
+                asked.give(message, self._visible_from)
+        if decision.markers or decision.stories:
+            self._when_committed(decision)
+        self._set_timer(now.monotonic_ms)
+
+    def _refuse(self, decision: Decision, error: KafkaError) -> None:
+        """Nothing was appended, so nothing has happened; all who were to be told otherwise."""
+        _log.warning("%s: %s", self.replica.topic_partition, error)
+        is_of_offsets = isinstance(decision.records[0].key, OffsetCommitKey)
+        told = as_coordinator(error, is_of_offsets=is_of_offsets)
+        for ticket, _ in decision.replies:
+            asked = self._owed.pop(ticket, None)
+            if asked is not None:
+                asked.refuse(told)
+
+    def _append(self, decision: Decision, wall_ms: int) -> None:
+        """Append the records as one batch, and apply them; very many tombstones as several."""
+        if not _only_forgets(decision):
+            self.replica.partition.check_acks_all()
+        records = decision.records
+        at_once = len(records)
+        if at_once > _TOMBSTONES_AT_ONCE and all(value is None for _, value in records):
+            at_once = _TOMBSTONES_AT_ONCE
+        for first in range(0, len(records), at_once):
+            self._append_batch(records[first : first + at_once], decision.batch, wall_ms)
+
+    def _append_batch(
+        self, records: Sequence[StateRecord], producer: TransactionalBatch | None, wall_ms: int
+    ) -> None:
+        if producer is None:
+            builder, producer_id = BatchBuilder(self._around.codec), NO_PRODUCER_ID
+        else:
+            producer_id = producer.producer_id
+            # Nobody counts sequences here, but Kafka's cleaner refuses a producer's batch without.
+            builder = BatchBuilder(
+                self._around.codec, producer_id, producer.producer_epoch, 0, is_transactional=True
+            )
+        for key, value in records:
+            builder.append(wall_ms, *encode_record(key, value))
+        result = self.replica.append_own(memoryview(bytearray(builder.build())), wall_ms)
+        self._visible_from = result.last_offset + 1
+        for offset, record in enumerate(records, result.base_offset):
+            self.machine.apply(record, offset, producer_id)
+
+    def _when_committed(self, decision: Decision) -> None:
+        if self._visible_from <= self.replica.high_watermark:
+            self._committed(decision)
+        else:
+            self.replica.wait_for(self._visible_from).add_done_callback(
+                lambda future: None if future.exception() else self._committed(decision)
+            )
+
+    def _committed(self, decision: Decision) -> None:
+        for story in decision.stories:
+            _log.info("%s", story)
+        if not self.is_dropped:
+            for markers in decision.markers:
+                self._around.send_markers(self, markers)
+
+    # --- deadlines -------------------------------------------------------------------------------
+
+    def _set_timer(self, now_ms: int) -> None:
+        """Be woken at the machine's next deadline, or earlier."""
+        deadline_ms = self.machine.deadline_ms()
+        if deadline_ms is None or self.is_dropped:
+            return
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_s = max(0, deadline_ms - now_ms) / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now, trusted_ms = self.now(), self._around.clock.trusted_wall_ms()
+        for decision in self.machine.expire(now, may_forget=trusted_ms is not None):
+            self.carry_out(decision)
+        self._set_timer(now.monotonic_ms)
+
+
+def _only_forgets(decision: Decision) -> bool:
+    """Whether it takes groups' offsets away, and nobody is told.
+
+    As in Kafka, too few replicas are no reason against that: those of a deleted topic would stay
+    for ever, and a tombstone that is lost harms nobody.
+    """
+    return not decision.replies and all(
+        value is None and isinstance(key, OffsetCommitKey | GroupMetadataKey)
+        for key, value in decision.records
+    )

@@ -1,0 +1,99 @@
+"""Replays a partition of an internal topic into a machine, in slices that the loop can bear."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.coordinator.decision import NO_PRODUCER_ID, StateRecord
+from barnabas.coordinator.records import InternalRecord, UnknownRecordType
+from barnabas.errors import CorruptData
+from barnabas.records.batch import BatchHeader, iterate_batches, verify_crc
+from barnabas.records.control_records import COMMIT, read_marker
+from barnabas.records.record import Record, records_of
+from barnabas.types import FileSlice
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from barnabas.broker.coordination.shard import Machine
+    from barnabas.storage.log import Log
+
+_log = logging.getLogger(__name__)
+
+Decode = Callable[[bytes | None, bytes | None], InternalRecord]
+
+_SLICE_S = 0.004  # of the loop's time, before others have their turn
+_LOOK_EVERY = 32  # records, between two looks at the clock
+
+
+async def replay(
+    log: Log, machine: Machine, decode: Decode, read_bytes: int, lane: Executor | None = None
+) -> AsyncIterator[None]:
+    """Apply everything in the log, also what is appended meanwhile; yields between its slices.
+
+    `read_bytes`: from the disk at once, in a thread of the `lane`.
+
+    When it ends the machine is at the log's end, and nothing has been awaited since. Raises
+    CorruptData, with the offset, for what cannot be read; OSError.
+    """
+    loop = asyncio.get_running_loop()
+    unknown: set[int] = set()
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        slices = log.read(max(offset, log.log_start_offset), read_bytes, log.log_end_offset)
+        if not slices:
+            return  # compaction has emptied what is left
+        data = await in_lane(lane, partial(_read, slices))
+        yield
+        slice_end = loop.time() + _SLICE_S
+        applied = 0
+        for position, header in iterate_batches(data):
+            if not verify_crc(data, position, header):
+                raise CorruptData(f"the batch at offset {header.base_offset} fails its checksum")
+            offset = header.last_offset + 1
+            if header.is_control:
+                _end_transaction(machine, data, position, header)
+                continue
+            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
+            for record in records_of(data, position, header):
+                _apply(machine, record, producer_id, decode, unknown)
+                applied += 1
+                if applied % _LOOK_EVERY == 0 and loop.time() > slice_end:
+                    await asyncio.sleep(0)
+                    yield
+                    slice_end = loop.time() + _SLICE_S
+
+
+def _read(slices: Sequence[FileSlice]) -> bytes:
+    """In a thread: the pages may be cold."""
+    try:
+        return b"".join([part.read() for part in slices])
+    finally:
+        for part in slices:
+            part.release()
+
+
+def _end_transaction(machine: Machine, data: bytes, position: int, header: BatchHeader) -> None:
+    marker = read_marker(data, position, header)
+    if marker is not None:  # else another kind of control record
+        machine.end_transaction(header.producer_id, marker.type == COMMIT)
+
+
+def _apply(
+    machine: Machine, record: Record, producer_id: int, decode: Decode, unknown: set[int]
+) -> None:
+    try:
+        decoded = decode(record.key, record.value)
+    except UnknownRecordType as error:
+        if error.version not in unknown:
+            unknown.add(error.version)
+            _log.warning("records of version %d are of a newer Kafka: skipped", error.version)
+        return
+    except CorruptData as error:
+        raise CorruptData(f"the record at offset {record.offset}: {error}") from error
+    machine.apply(StateRecord(decoded.key, decoded.value), record.offset, producer_id)

@@ -1,0 +1,202 @@
+"""The shards of one coordinator on this broker: one for each partition of its topic that it leads.
+
+A shard is taken when the broker becomes the partition's leader and dropped when it no longer is;
+leader and epoch come with LeaderAndIsr and from nowhere else. Between the two lies the loading: the
+partition is read from its start, in slices that leave the loop to others, and whoever asks
+meanwhile gets COORDINATOR_LOAD_IN_PROGRESS. There are no snapshots: compaction bounds what is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Generic
+
+from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome
+from barnabas.broker.coordination.shard import Ask, M, Shard, Surroundings
+from barnabas.broker.coordination.shard_loading import Decode, replay
+from barnabas.broker.partitions.replica import Replica
+from barnabas.coordinator.placing import partition_of
+from barnabas.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    CorruptData,
+    KafkaError,
+    NotCoordinator,
+    is_out_of_descriptors,
+)
+
+_log = logging.getLogger(__name__)
+
+_AGAIN_AFTER_S = 1.0  # without a descriptor to read with
+
+_EXPECTED = (CorruptData, KafkaError, OSError)
+
+Make = Callable[[int, int], M]
+"""A machine that knows nothing yet, of a partition and a coordinator epoch."""
+
+
+class Shards(Generic[M]):
+    """Finds the shard of a group or a transactional id; loads and drops them."""
+
+    __slots__ = (
+        "_around",
+        "_count",
+        "_decode",
+        "_loaded",
+        "_loader",
+        "_loading",
+        "_make",
+        "_refused",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        make: Make[M],
+        decode: Decode,
+        around: Surroundings,
+        count: Callable[[], int],
+    ) -> None:
+        """`decode` reads the topic's records; `count` tells how many partitions it has, 0: none."""
+        self.topic = topic
+        self._make = make
+        self._decode = decode
+        self._around = around
+        self._count = count
+        self._loaded: dict[int, Shard[M]] = {}
+        self._loading: deque[Replica] = deque()
+        self._refused: set[int] = set()  # those that cannot be read
+        self._loader: asyncio.Task[None] | None = None
+
+    def partition_of(self, key: str) -> int:
+        """The partition that keeps this key; CoordinatorNotAvailable before the topic is there."""
+        count = self._count()
+        if not count:
+            raise CoordinatorNotAvailable(f"{self.topic} does not exist yet")
+        return partition_of(key, count)
+
+    def shard_of(self, key: str) -> Shard[M]:
+        """The shard that keeps this group or transactional id.
+
+        Raises NotCoordinator, CoordinatorLoadInProgress, CoordinatorNotAvailable.
+        """
+        partition = self.partition_of(key)
+        shard = self._loaded.get(partition)
+        if shard is not None:
+            return shard
+        name = f"{self.topic}-{partition}"
+        if partition in self._refused:
+            raise CoordinatorNotAvailable(f"{name} cannot be read; the broker's log says why")
+        if any(replica.topic_partition.partition == partition for replica in self._loading):
+            raise CoordinatorLoadInProgress(f"{name} is being loaded")
+        raise NotCoordinator(f"this broker does not lead {name}")
+
+    def ask(self, key: str, decide: Ask[M], fail: Fail) -> ShardOutcome:
+        """What the machine that keeps the key answers, or `fail` of why it cannot be asked."""
+        try:
+            shard = self.shard_of(key)
+        except KafkaError as error:
+            return fail(error)
+        return shard.ask(decide, fail)
+
+    @property
+    def loaded(self) -> list[Shard[M]]:
+        """All that are ready, by partition."""
+        return [self._loaded[partition] for partition in sorted(self._loaded)]
+
+    @property
+    def is_loading(self) -> bool:
+        return bool(self._loading)
+
+    def shard_at(self, partition: int) -> Shard[M] | None:
+        """The shard of that partition, if it is ready."""
+        return self._loaded.get(partition)
+
+    # --- taken and dropped -----------------------------------------------------------------------
+
+    def taken(self, replica: Replica) -> None:
+        """This broker leads the partition, in a new epoch."""
+        self.dropped(replica.topic_partition.partition)
+        if replica.log.log_start_offset == replica.log.log_end_offset:
+            self._begin(replica, self._new_machine(replica))
+            return
+        self._loading.append(replica)
+        if self._loader is None:
+            self._loader = asyncio.get_running_loop().create_task(self._load())
+
+    def dropped(self, partition: int) -> None:
+        """This broker no longer leads the partition, or cannot reach it."""
+        shard = self._loaded.pop(partition, None)
+        if shard is not None:
+            shard.drop()
+        self._refused.discard(partition)
+        self._loading = deque(
+            replica for replica in self._loading if replica.topic_partition.partition != partition
+        )
+
+    def close(self) -> None:
+        """The broker stops: everybody who waits is told, and nothing is loaded any more."""
+        self._loading.clear()
+        if self._loader is not None:
+            self._loader.cancel()
+        for partition in list(self._loaded):
+            self.dropped(partition)
+
+    async def _load(self) -> None:
+        """Load one partition after the other; together they would only hold up each other."""
+        while self._loading:
+            replica = self._loading[0]
+            partition = replica.topic_partition.partition
+            epoch = replica.partition.leader_epoch
+            machine, around = self._new_machine(replica), self._around
+            try:
+                lane = around.replicas.lanes.background
+                steps = replay(replica.log, machine, self._decode, around.load_bytes, lane)
+                async for _ in steps:
+                    if self._is_overtaken(replica, epoch):
+                        break
+            except Exception as error:  # also a mistake of ours: those behind it must not wait
+                if isinstance(error, OSError) and is_out_of_descriptors(error):
+                    around.replicas.fail_directory(replica, error)  # who says it once
+                    await asyncio.sleep(_AGAIN_AFTER_S)
+                elif not self._is_overtaken(replica, epoch):
+                    self._loading.popleft()
+                    self._refuse(partition, error)
+                continue
+            if self._is_overtaken(replica, epoch):
+                continue
+            self._loading.popleft()
+            self._begin(replica, machine)
+        self._loader = None
+
+    def _is_overtaken(self, replica: Replica, epoch: int) -> bool:
+        """Whether this load is of no use any more: the partition has moved, or has come again."""
+        return (
+            not self._loading
+            or self._loading[0] is not replica
+            or replica.partition.leader_epoch != epoch
+        )
+
+    def _new_machine(self, replica: Replica) -> M:
+        return self._make(replica.topic_partition.partition, replica.partition.leader_epoch)
+
+    def _begin(self, replica: Replica, machine: M) -> None:
+        shard = Shard(replica, machine, self._around)
+        self._loaded[shard.partition] = shard
+        shard.begin()
+
+    def _refuse(self, partition: int, error: Exception) -> None:
+        self._refused.add(partition)
+        _log.error(
+            "%s-%d cannot be loaded: %s. What it coordinates is not available, all else is. Look "
+            "at it with `barnabas dump --verify`; restore it from a replica or a copy, or move its "
+            "directory away, and restart the broker",
+            self.topic,
+            partition,
+            error,
+            exc_info=None if isinstance(error, _EXPECTED) else error,
+        )

@@ -1,0 +1,141 @@
+"""Asks a coordinator on another broker whether transactional writes are expected (KIP-890, part 1).
+
+    unverified -> guard set -> AddPartitionsToTxn (verify only) -> answer kept -> append takes it
+
+Invariant: an answer counts only while its guard stands. A marker that is written meanwhile takes
+the guard away, since what the coordinator said was about the transaction that has just ended. The
+append takes the answer with it: for what follows, the open transaction in the log is the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from barnabas.client.errors import Unreachable
+from barnabas.cluster.layout import TRANSACTION_TOPIC
+from barnabas.coordinator.decision import TransactionalBatch
+from barnabas.coordinator.placing import partition_of
+from barnabas.errors import CoordinatorNotAvailable, CorruptData, UnsupportedVersion
+from barnabas.protocol.api import ADD_PARTITIONS_TO_TXN
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.types import by_topic
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Node
+    from barnabas.broker.inter_broker.peer_links import PeerLinks
+    from barnabas.types import TopicPartition
+
+_VERIFY_FROM, _VERSION = 4, 5
+_UNASKED = -1
+
+
+class Unverified(NamedTuple):
+    """A producer's first batch of a transaction in a partition of this broker."""
+
+    topic_partition: TopicPartition
+    batch: TransactionalBatch
+
+
+class _Guard:
+    """What is known of one producer in one partition, until a marker or an append takes it."""
+
+    __slots__ = ("batch", "code")
+
+    def __init__(self, batch: TransactionalBatch) -> None:
+        self.batch = batch
+        self.code = _UNASKED
+
+
+class Verifier:
+    """Made where there are other brokers."""
+
+    __slots__ = ("_guards", "_links", "_node")
+
+    def __init__(self, node: Node, links: PeerLinks) -> None:
+        self._node = node
+        self._links = links
+        self._guards: dict[tuple[TopicPartition, int], _Guard] = {}
+
+    def coordinator_of(self, transactional_id: str) -> int:
+        """The broker that coordinates it; -1 if nobody does at the moment."""
+        topic = self._node.image.topics.get(TRANSACTION_TOPIC)
+        if topic is None:
+            return -1
+        return topic.partitions[partition_of(transactional_id, len(topic.partitions))].leader
+
+    def is_elsewhere(self, transactional_id: str) -> bool:
+        return self.coordinator_of(transactional_id) != self._node.broker_id
+
+    async def verify(self, unverified: Sequence[Unverified]) -> None:
+        """Ask about a producer's writes in one transaction; what is said is kept for `take`."""
+        batch = unverified[0].batch
+        guards = {}
+        for topic_partition, each in unverified:
+            guard = guards[topic_partition] = _Guard(each)
+            self._guards[topic_partition, each.producer_id] = guard
+        topics = [
+            AddPartitionsToTxnTopic(name=name, partitions=numbers)
+            for name, numbers in by_topic(guards).items()
+        ]
+        request = AddPartitionsToTxnRequest(
+            transactions=[
+                AddPartitionsToTxnTransaction(
+                    transactional_id=batch.transactional_id,
+                    producer_id=batch.producer_id,
+                    producer_epoch=batch.producer_epoch,
+                    verify_only=True,
+                    topics=topics,
+                )
+            ]
+        )
+        codes = await self._ask(batch.transactional_id, request)
+        for topic_partition, guard in guards.items():
+            guard.code = codes.get(topic_partition, CoordinatorNotAvailable.code)
+
+    async def _ask(
+        self, transactional_id: str, request: AddPartitionsToTxnRequest
+    ) -> dict[tuple[str, int], int]:
+        timeout_ms = self._node.config.int("request.timeout.ms")
+        try:
+            answer = await self._links.ask(
+                self.coordinator_of(transactional_id),
+                ADD_PARTITIONS_TO_TXN,
+                request,
+                timeout_ms,
+                _VERSION,
+            )
+        except (Unreachable, UnsupportedVersion, CorruptData):
+            return {}  # nobody can tell now: the producer tries again
+        response = cast(AddPartitionsToTxnResponse, answer)
+        return {
+            (topic.name, each.partition_index): each.partition_error_code
+            for result in response.results_by_transaction
+            for topic in result.topic_results
+            for each in topic.results_by_partition
+        }
+
+    def take(self, topic_partition: TopicPartition, batch: TransactionalBatch) -> int:
+        """What the coordinator has said of this write: an error code; it is forgotten with that.
+
+        COORDINATOR_NOT_AVAILABLE where it was not asked, or a marker came after its answer.
+        """
+        guard = self._guards.get((topic_partition, batch.producer_id))
+        if guard is None or guard.code == _UNASKED or guard.batch != batch:
+            return CoordinatorNotAvailable.code
+        del self._guards[topic_partition, batch.producer_id]
+        return guard.code
+
+    def ended(self, topic_partition: TopicPartition, producer_id: int) -> None:
+        """A marker of this producer has its place in the log."""
+        self._guards.pop((topic_partition, producer_id), None)
+
+    def left(self, topic_partition: TopicPartition) -> None:
+        """This broker no longer leads the partition."""
+        for key in [key for key in self._guards if key[0] == topic_partition]:
+            del self._guards[key]

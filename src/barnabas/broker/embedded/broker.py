@@ -1,0 +1,95 @@
+"""A broker inside this process: for tests, notebooks and programs that want no server.
+
+    with barnabas.Broker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+
+`async with` does it, too. A thread of its own runs a loop of its own; several brokers may live side
+by side. Nothing at module level is shared and no signal handler is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.broker.embedded.life import DEFAULTS, EmbeddedLife, Setting, texts
+from barnabas.broker.server import Server
+from barnabas.errors import ConfigError
+
+
+class Broker(EmbeddedLife):
+    """A one-node broker on 127.0.0.1.
+
+    `data_dir`: where the log lives; None makes a temporary directory that goes with the broker,
+    unless `config` has `log.dirs`.
+    `port`: 0 takes a free one. `config`: Kafka's broker configs, by their names, as texts, numbers
+    or booleans. Unless it says otherwise `group.initial.rebalance.delay.ms` is 0.
+
+    `start` raises ConfigError or OSError with one line that says what to do. A broker that was
+    stopped may be started again, on the same port, and on the same directory unless that was
+    temporary. One that cannot go on stops by itself, and `stop` raises OSError that says why.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | Path | None = None,
+        port: int = 0,
+        config: Mapping[str, Setting] | None = None,
+    ) -> None:
+        self._config = texts(config)
+        log_dirs = self._config.get("log.dirs", "")
+        if data_dir is not None and log_dirs:
+            raise ConfigError(f"data_dir={data_dir} and log.dirs={log_dirs}: give one of the two")
+        given = data_dir or log_dirs.split(",")[0].strip()
+        super().__init__("broker", Path(given) if given else None)
+        self._port = port
+        self._server: Server | None = None
+        self._stopping: asyncio.Event | None = None
+        self._ended: asyncio.Task[None] | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`127.0.0.1:PORT`, for any Kafka client."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        if self._server is None:
+            raise self._is_not_running()
+        return self._server.port
+
+    # ---- on its loop ----
+
+    async def _start(self) -> None:
+        properties = {
+            "broker.id": "0",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
+            "log.dirs": str(self.data_dir),
+            **DEFAULTS,
+            **self._config,
+        }
+        server = Server(self._config_of(properties))
+        await server.start()
+        assert server.failure is not None
+        stopping = self._stopping = asyncio.Event()
+        server.failure.add_done_callback(lambda _: stopping.set())
+        self._server = server
+        self._port = server.port
+        self._ended = asyncio.get_running_loop().create_task(_end(server, stopping))
+
+    async def _stop(self) -> None:
+        server, self._server = self._server, None
+        if server is None:
+            return  # it has held nothing since its start failed
+        assert self._stopping is not None and self._ended is not None
+        self._stopping.set()
+        await self._ended
+        if server.failure is not None and server.failure.done():
+            raise OSError(server.failure.result())
+
+
+async def _end(server: Server, stopping: asyncio.Event) -> None:
+    """Once it is asked for, or by itself when the server cannot go on."""
+    await stopping.wait()
+    await server.stop()

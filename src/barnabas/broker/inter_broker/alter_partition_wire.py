@@ -1,0 +1,173 @@
+"""AlterPartition between a leader and the controller: proposals and answers to messages and back.
+
+Topics travel by their ids: the asker knows its proposals' names, the controller its image's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from barnabas.broker.inter_broker.control_plane_wire import check
+from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
+from barnabas.cluster.image import ClusterImage
+from barnabas.errors import (
+    InvalidRequest,
+    UnknownServerError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from barnabas.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    PartitionResponse,
+    TopicData,
+    TopicResponse,
+)
+from barnabas.types import TopicPartition
+
+_VERSION: Final = 3
+_HAS_TOPIC_IDS: Final = 2
+_HAS_BROKER_EPOCHS: Final = 3
+_RECOVERING: Final = 1
+_UNANSWERED: Final = IsrAnswer(UnknownServerError.code)
+
+# --- the leader's side ---------------------------------------------------------------------------
+
+
+def isr_request(
+    proposals: Sequence[IsrProposal], broker_id: int, broker_epoch: int
+) -> tuple[AlterPartitionRequest, int]:
+    """`broker_id` and `broker_epoch`: who asks, and in which registration."""
+    topics: dict[bytes, TopicData] = {}
+    for proposal in proposals:
+        topic = topics.get(proposal.topic_id)
+        if topic is None:
+            name = proposal.topic_partition.topic
+            topic = TopicData(topic_name=name, topic_id=proposal.topic_id)
+            topics[proposal.topic_id] = topic
+        topic.partitions.append(
+            PartitionData(
+                partition_index=proposal.topic_partition.partition,
+                leader_epoch=proposal.leader_epoch,
+                new_isr_with_epochs=[
+                    BrokerState(broker_id=member.broker_id, broker_epoch=member.broker_epoch)
+                    for member in proposal.isr
+                ],
+                partition_epoch=proposal.partition_epoch,
+            )
+        )
+    request = AlterPartitionRequest(
+        broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values())
+    )
+    return request, _VERSION
+
+
+def isr_answers(
+    proposals: Sequence[IsrProposal], response: AlterPartitionResponse
+) -> dict[TopicPartition, IsrAnswer]:
+    """An answer for every proposal: UNKNOWN_SERVER_ERROR where the controller says nothing of it.
+
+    Raises what refuses the request as a whole (NotController, StaleBrokerEpoch).
+    """
+    check(response.error_code)
+    told = {
+        (topic.topic_id, each.partition_index): _answer(each)
+        for topic in response.topics
+        for each in topic.partitions
+    }
+    return {
+        proposal.topic_partition: told.get(
+            (proposal.topic_id, proposal.topic_partition.partition), _UNANSWERED
+        )
+        for proposal in proposals
+    }
+
+
+def _answer(told: PartitionResponse) -> IsrAnswer:
+    if told.error_code:
+        return IsrAnswer(told.error_code)
+    return IsrAnswer(0, told.leader_id, told.leader_epoch, tuple(told.isr), told.partition_epoch)
+
+
+# --- the controller's side -----------------------------------------------------------------------
+
+
+def isr_proposals(
+    message: AlterPartitionRequest, version: int, image: ClusterImage
+) -> list[IsrProposal]:
+    """What can be put before the controller; the rest `isr_response` refuses by itself."""
+    proposals: dict[TopicPartition, IsrProposal] = {}
+    for topic in message.topics:
+        name = _name(topic, version, image)
+        if name is None:
+            continue
+        for each in topic.partitions:
+            if each.leader_recovery_state == _RECOVERING:
+                continue
+            topic_partition = TopicPartition(name, each.partition_index)
+            proposals[topic_partition] = IsrProposal(
+                topic_partition,
+                image.topics[name].topic_id,
+                each.leader_epoch,
+                tuple(_members(each, version)),
+                each.partition_epoch,
+            )
+    return list(proposals.values())
+
+
+def _name(topic: TopicData, version: int, image: ClusterImage) -> str | None:
+    if version >= _HAS_TOPIC_IDS:
+        return image.topic_names.get(topic.topic_id)
+    return topic.topic_name if topic.topic_name in image.topics else None
+
+
+def _members(partition: PartitionData, version: int) -> Iterator[IsrMember]:
+    if version >= _HAS_BROKER_EPOCHS:
+        for member in partition.new_isr_with_epochs:
+            yield IsrMember(member.broker_id, member.broker_epoch)
+    else:
+        for broker_id in partition.new_isr:
+            yield IsrMember(broker_id, -1)
+
+
+def isr_response(
+    message: AlterPartitionRequest,
+    version: int,
+    image: ClusterImage,
+    answers: Mapping[TopicPartition, IsrAnswer],
+) -> AlterPartitionResponse:
+    """`image`: the one that `isr_proposals` had. Every partition of the request is answered.
+
+    An unclean election leaves no leader here that would have to recover from it: who says so does
+    not know what it says.
+    """
+    unknown = UnknownTopicId if version >= _HAS_TOPIC_IDS else UnknownTopicOrPartition
+    topics = []
+    for topic in message.topics:
+        name = _name(topic, version, image)
+        results = []
+        for each in topic.partitions:
+            if name is None:
+                answer = IsrAnswer(unknown.code)
+            elif each.leader_recovery_state == _RECOVERING:
+                answer = IsrAnswer(InvalidRequest.code)
+            else:
+                answer = answers[TopicPartition(name, each.partition_index)]
+            results.append(_told(each.partition_index, answer))
+        topics.append(
+            TopicResponse(topic_name=topic.topic_name, topic_id=topic.topic_id, partitions=results)
+        )
+    return AlterPartitionResponse(topics=topics)
+
+
+def _told(number: int, answer: IsrAnswer) -> PartitionResponse:
+    result = PartitionResponse(partition_index=number, error_code=answer.error_code)
+    if not answer.error_code:
+        result.leader_id = answer.leader
+        result.leader_epoch = answer.leader_epoch
+        result.isr = list(answer.isr)
+        result.partition_epoch = answer.partition_epoch
+    return result

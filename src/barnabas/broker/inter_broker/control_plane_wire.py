@@ -1,0 +1,292 @@
+"""What brokers of a cluster say to each other about partitions: values to messages and back.
+
+The controller's LeaderAndIsr, UpdateMetadata and StopReplica as they travel to another broker, and
+what that one answers; UpdateMetadata is in `metadata_wire`, AlterPartition in `isr_wire`. A
+`..._request` gives the message with the version in which it is sent, a `..._value` takes every
+version that has topic ids.
+
+Topic configs do not travel: the receiver's side is given them as `configs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final, TypeVar
+
+from barnabas.cluster.controller_requests import (
+    NO_EPOCH,
+    ControlRequest,
+    LeaderAndIsr,
+    PartitionState,
+    StopReplica,
+    UpdateMetadata,
+)
+from barnabas.cluster.image import BrokerImage, PartitionImage, TopicImage
+from barnabas.errors import NONE, UnsupportedVersion, error_for_code
+from barnabas.protocol.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    LeaderAndIsrTopicState,
+)
+from barnabas.protocol.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+)
+from barnabas.types import TopicPartition, by_topic
+
+PARTITIONS_AT_ONCE: Final = 4_000
+"""What a request may name: a quarter of a megabyte, milliseconds of the receiver's time."""
+
+_LEADER_AND_ISR: Final = 7
+_STOP_REPLICA: Final = 4
+_HAS_TOPIC_IDS: Final = 5  # LeaderAndIsr
+_STOP_HAS_TOPICS: Final = 1
+_STOP_HAS_STATES: Final = 3
+
+Part = TypeVar("Part")
+Codes = Mapping[TopicPartition, int]
+
+
+def in_pieces(
+    value: ControlRequest, partitions_at_once: int = PARTITIONS_AT_ONCE
+) -> Iterator[ControlRequest]:
+    """The same as several requests, none of which names more partitions than that; in order.
+
+    A topic of UpdateMetadata stays whole, however large it is.
+    """
+    if isinstance(value, UpdateMetadata):
+        return _updates(value, partitions_at_once)
+    return (
+        value._replace(partitions=piece)  # type: ignore[arg-type]
+        for piece in _chunks(value.partitions, partitions_at_once)
+    )
+
+
+def _updates(value: UpdateMetadata, partitions_at_once: int) -> Iterator[UpdateMetadata]:
+    """At least one: the brokers alone are news too."""
+    rest = value._replace(topics=())
+    piece: list[TopicImage] = []
+    size = 0
+    for topic in value.topics:
+        if piece and size + len(topic.partitions) > partitions_at_once:
+            yield rest._replace(topics=tuple(piece))
+            rest, piece, size = rest._replace(removed_topics=()), [], 0
+        piece.append(topic)
+        size += len(topic.partitions)
+    yield rest._replace(topics=tuple(piece))
+
+
+def _chunks(parts: Iterable[Part], size: int) -> Iterator[tuple[Part, ...]]:
+    iterator = iter(parts)
+    while chunk := tuple(islice(iterator, size)):
+        yield chunk
+
+
+# --- LeaderAndIsr --------------------------------------------------------------------------------
+
+
+def leader_and_isr_request(
+    value: LeaderAndIsr, broker_epoch: int, live: Mapping[int, BrokerImage]
+) -> tuple[LeaderAndIsrRequest, int]:
+    """`broker_epoch`: the receiver's. `live`: the brokers, for the addresses of the leaders."""
+    topics: dict[bytes, LeaderAndIsrTopicState] = {}
+    leaders: dict[int, LeaderAndIsrLiveLeader] = {}
+    for state in value.partitions:
+        topic = topics.get(state.topic_id)
+        if topic is None:
+            name = state.topic_partition.topic
+            topic = LeaderAndIsrTopicState(topic_name=name, topic_id=state.topic_id)
+            topics[state.topic_id] = topic
+        topic.partition_states.append(_leader_and_isr_state(state))
+        leader = live.get(state.partition.leader)
+        if leader is not None and leader.endpoints and leader.broker_id not in leaders:
+            leaders[leader.broker_id] = LeaderAndIsrLiveLeader(
+                broker_id=leader.broker_id,
+                host_name=leader.endpoints[0].host,
+                port=leader.endpoints[0].port,
+            )
+    request = LeaderAndIsrRequest(
+        controller_id=value.controller_id,
+        controller_epoch=value.controller_epoch,
+        broker_epoch=broker_epoch,
+        topic_states=list(topics.values()),
+        live_leaders=list(leaders.values()),
+    )
+    return request, _LEADER_AND_ISR
+
+
+def _leader_and_isr_state(state: PartitionState) -> LeaderAndIsrPartitionState:
+    partition = state.partition
+    return LeaderAndIsrPartitionState(
+        partition_index=state.topic_partition.partition,
+        controller_epoch=partition.controller_epoch,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        isr=list(partition.isr),
+        partition_epoch=partition.partition_epoch,
+        replicas=list(partition.replicas),
+        adding_replicas=list(partition.adding),
+        removing_replicas=list(partition.removing),
+        is_new=state.is_new,
+    )
+
+
+def leader_and_isr_topics(message: LeaderAndIsrRequest) -> list[str]:
+    """Whose configs the value needs."""
+    return [topic.topic_name for topic in message.topic_states]
+
+
+def leader_and_isr_value(
+    message: LeaderAndIsrRequest, version: int, configs: Mapping[str, Mapping[str, str]]
+) -> LeaderAndIsr:
+    """Raises UnsupportedVersion for a version without topic ids (below IBP 2.8)."""
+    if version < _HAS_TOPIC_IDS:
+        raise UnsupportedVersion(f"LeaderAndIsr version {version} has no topic ids")
+    states = []
+    for topic in message.topic_states:
+        name = topic.topic_name
+        for each in topic.partition_states:
+            partition = PartitionImage(
+                each.leader,
+                each.leader_epoch,
+                tuple(each.isr),
+                tuple(each.replicas),
+                each.partition_epoch,
+                each.controller_epoch,
+                adding=tuple(each.adding_replicas),
+                removing=tuple(each.removing_replicas),
+            )
+            names = TopicPartition(name, each.partition_index)
+            states.append(
+                PartitionState(names, topic.topic_id, partition, configs[name], each.is_new)
+            )
+    return LeaderAndIsr(message.controller_id, message.controller_epoch, tuple(states))
+
+
+def leader_and_isr_response(value: LeaderAndIsr, codes: Codes) -> LeaderAndIsrResponse:
+    """What the receiver answers in the versions that have topic ids."""
+    topics: dict[bytes, LeaderAndIsrTopicError] = {}
+    for state in value.partitions:
+        topic = topics.get(state.topic_id)
+        if topic is None:
+            topic = topics[state.topic_id] = LeaderAndIsrTopicError(topic_id=state.topic_id)
+        topic.partition_errors.append(
+            LeaderAndIsrPartitionError(
+                partition_index=state.topic_partition.partition,
+                error_code=codes[state.topic_partition],
+            )
+        )
+    return LeaderAndIsrResponse(topics=list(topics.values()))
+
+
+def leader_and_isr_codes(
+    value: LeaderAndIsr, response: LeaderAndIsrResponse
+) -> dict[TopicPartition, int]:
+    """The error code of each partition. Raises what refuses the request as a whole."""
+    check(response.error_code)
+    names = {state.topic_id: state.topic_partition.topic for state in value.partitions}
+    return {
+        TopicPartition(names[topic.topic_id], each.partition_index): each.error_code
+        for topic in response.topics
+        if topic.topic_id in names
+        for each in topic.partition_errors
+    }
+
+
+# --- StopReplica ---------------------------------------------------------------------------------
+
+
+def stop_replica_request(value: StopReplica, broker_epoch: int) -> tuple[StopReplicaRequest, int]:
+    """`broker_epoch`: the receiver's."""
+    states = [
+        StopReplicaTopicState(
+            topic_name=name,
+            partition_states=[
+                StopReplicaPartitionState(
+                    partition_index=number,
+                    leader_epoch=value.leader_epoch(TopicPartition(name, number)),
+                    delete_partition=value.delete,
+                )
+                for number in numbers
+            ],
+        )
+        for name, numbers in by_topic(value.partitions).items()
+    ]
+    request = StopReplicaRequest(
+        controller_id=value.controller_id,
+        controller_epoch=value.controller_epoch,
+        broker_epoch=broker_epoch,
+        topic_states=states,
+    )
+    return request, _STOP_REPLICA
+
+
+def stop_replica_values(message: StopReplicaRequest, version: int) -> list[StopReplica]:
+    """What is to be stopped is one value, what is to be deleted another."""
+    sorted_out: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
+    for name, leader_epoch, delete in _stopped(message, version):
+        sorted_out[delete][name] = leader_epoch
+    return [
+        StopReplica(
+            message.controller_id,
+            message.controller_epoch,
+            tuple(epochs),
+            delete,
+            {name: epoch for name, epoch in epochs.items() if epoch != NO_EPOCH},
+        )
+        for delete, epochs in sorted_out.items()
+        if epochs
+    ]
+
+
+def _stopped(
+    message: StopReplicaRequest, version: int
+) -> Iterator[tuple[TopicPartition, int, bool]]:
+    """Each partition with its leader epoch, and whether it is to be deleted."""
+    if version >= _STOP_HAS_STATES:
+        for state in message.topic_states:
+            for each in state.partition_states:
+                name = TopicPartition(state.topic_name, each.partition_index)
+                yield name, each.leader_epoch, each.delete_partition
+    elif version >= _STOP_HAS_TOPICS:
+        for topic in message.topics:
+            for number in topic.partition_indexes:
+                yield TopicPartition(topic.name, number), NO_EPOCH, message.delete_partitions
+    else:
+        for one in message.ungrouped_partitions:
+            name = TopicPartition(one.topic_name, one.partition_index)
+            yield name, NO_EPOCH, message.delete_partitions
+
+
+def stop_replica_response(codes: Codes) -> StopReplicaResponse:
+    return StopReplicaResponse(
+        partition_errors=[
+            StopReplicaPartitionError(
+                topic_name=name.topic, partition_index=name.partition, error_code=code
+            )
+            for name, code in codes.items()
+        ]
+    )
+
+
+def stop_replica_codes(response: StopReplicaResponse) -> dict[TopicPartition, int]:
+    """The error code of each partition. Raises what refuses the request as a whole."""
+    check(response.error_code)
+    return {
+        TopicPartition(each.topic_name, each.partition_index): each.error_code
+        for each in response.partition_errors
+    }
+
+
+def check(error_code: int) -> None:
+    """Raise the KafkaError that an answer as a whole is, if it is one (UpdateMetadata's too)."""
+    if error_code != NONE:
+        raise error_for_code(error_code)

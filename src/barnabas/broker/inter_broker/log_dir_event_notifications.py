@@ -1,0 +1,73 @@
+"""How a broker tells a controller elsewhere that one of its log directories has failed (KIP-112).
+
+    /log_dir_event_notification/log_dir_event_0000000007        {"version":1,"broker":2,"event":1}
+
+The node says only who has trouble. The controller removes it and tells that broker once more what
+it hosts; what it has lost it refuses with KAFKA_STORAGE_ERROR.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Container
+from contextlib import suppress
+
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
+from barnabas.cluster.image import ClusterImage
+from barnabas.cluster.layout import CONTROLLER_EPOCH
+from barnabas.cluster.loading import children
+from barnabas.cluster.store import Check, Create, Delete, MetadataStore, NoNode
+from barnabas.controller.controller import Send
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+PATH = "/log_dir_event_notification"
+
+_PREFIX = f"{PATH}/log_dir_event_"
+_FAILURE = 1
+
+
+async def announce(store: MetadataStore, broker_id: int) -> None:
+    """This broker has lost a log directory; raises MetadataError."""
+    node = {"version": 1, "broker": broker_id, "event": _FAILURE}
+    data = json.dumps(node, separators=(",", ":")).encode()
+    await store.commit([Create(_PREFIX, data, sequential=True)])
+
+
+async def take(store: MetadataStore, epoch_version: int) -> list[int]:
+    """The brokers that have announced something; their nodes are removed.
+
+    `epoch_version` is the controller's: a deposed one removes nothing.
+    """
+    broker_ids: dict[int, None] = {}
+    for name in await children(store, PATH):
+        path = f"{PATH}/{name}"
+        node = await store.read(path)
+        if node is None:
+            continue
+        try:
+            broker_ids[int(json.loads(node.data or b"")["broker"])] = None
+        except (ValueError, KeyError, TypeError) as error:
+            _log.error("%s is not understood (%r): %r", path, error, node.data)
+        with suppress(NoNode):
+            await store.commit([Check(CONTROLLER_EPOCH, epoch_version), Delete(path)])
+    return list(broker_ids)
+
+
+def everything_hosted(image: ClusterImage, broker_id: int, but_not: Container[str] = ()) -> Send:
+    """Every partition that has a replica on a broker, as it is at the moment.
+
+    `but_not`: topics that are being deleted. Who has deleted its replica would make it once more.
+    """
+    states = tuple(
+        PartitionState(
+            TopicPartition(topic.name, number), topic.topic_id, partition, topic.config, False
+        )
+        for topic in image.topics.values()
+        if topic.name not in but_not
+        for number, partition in topic.partitions.items()
+        if broker_id in partition.replicas
+    )
+    return Send(broker_id, LeaderAndIsr(image.controller_id, image.controller_epoch, states))

@@ -1,0 +1,113 @@
+"""Questions to other brokers: one kept connection to each, made again when it is lost.
+
+For what is asked now and then and in no order: markers, verification, ISR changes. Several
+questions may be under way on a connection at once. A broker that has registered anew is another
+one: its old connection is not used any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from barnabas.client.errors import ConnectionLost
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Node
+    from barnabas.broker.inter_broker.peers import Peers
+    from barnabas.client.channel import Channel
+    from barnabas.cluster.image import BrokerImage
+    from barnabas.protocol.api import Api
+    from barnabas.protocol.message import Message
+
+
+class PeerLinks:
+    """The connections of one purpose."""
+
+    __slots__ = ("_links", "_node", "_peers", "_purpose")
+
+    def __init__(self, node: Node, peers: Peers, purpose: str) -> None:
+        self._node = node
+        self._peers = peers
+        self._purpose = purpose
+        self._links: dict[int, _Link] = {}
+
+    async def ask(
+        self, broker_id: int, api: Api, request: Message, timeout_ms: int, at_most: int
+    ) -> Message:
+        """The broker's answer to a request, in the highest version both know up to `at_most`.
+
+        Raises ConnectionLost and NoAnswer (the outcome is unknown then), UnsupportedVersion.
+        """
+        broker = self._node.image.brokers.get(broker_id)
+        if broker is None:
+            raise ConnectionLost(f"broker {broker_id} is not registered at the moment")
+        link = self._links.get(broker_id)
+        if link is None or link.broker.epoch != broker.epoch:
+            if link is not None:
+                link.close()
+            link = self._links[broker_id] = _Link(broker)
+        channel = await link.channel(self._peers, self._purpose, timeout_ms)
+        version = channel.version(api, at_most)
+        return await channel.send(api, request, version, timeout_ms=timeout_ms)
+
+    def drop_old(self) -> None:
+        """Brokers have come or gone: who asked one that is not there any more, or has registered
+        anew, gets ConnectionLost now. A machine that lost its power does not say so itself."""
+        brokers = self._node.image.brokers
+        for broker_id, link in list(self._links.items()):
+            broker = brokers.get(broker_id)
+            if broker is None or broker.epoch != link.broker.epoch:
+                del self._links[broker_id]
+                link.close()
+
+    def close(self) -> None:
+        """Every question that is under way fails with ConnectionLost."""
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+
+
+class _Link:
+    """The connection to one registration of a broker."""
+
+    __slots__ = ("_channel", "_opening", "broker")
+
+    def __init__(self, broker: BrokerImage) -> None:
+        self.broker = broker
+        self._channel: Channel | None = None
+        self._opening: asyncio.Task[Channel] | None = None
+
+    async def channel(self, peers: Peers, purpose: str, timeout_ms: int) -> Channel:
+        if self._channel is not None and self._channel.is_open:
+            return self._channel
+        opening = self._opening
+        if opening is None:
+            connecting = peers.connect(self.broker, purpose, timeout_ms)
+            opening = self._opening = asyncio.get_running_loop().create_task(connecting)
+            opening.add_done_callback(self._opened)
+        try:
+            # One who asks and goes away does not take the connection from the others.
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if not opening.cancelled() or (asker is not None and asker.cancelling()):
+                raise
+            # It was given up, which ends no task of whoever has waited for it.
+            raise ConnectionLost(f"broker {self.broker.broker_id} has registered anew") from None
+
+    def _opened(self, opening: asyncio.Task[Channel]) -> None:
+        if self._opening is not opening:  # closed in the meantime
+            if not opening.cancelled() and opening.exception() is None:
+                opening.result().close()
+            return
+        self._opening = None
+        if not opening.cancelled() and opening.exception() is None:
+            self._channel = opening.result()
+
+    def close(self) -> None:
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.cancel()
+        if self._channel is not None:
+            self._channel.close()

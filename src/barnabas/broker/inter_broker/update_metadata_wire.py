@@ -1,0 +1,209 @@
+"""UpdateMetadata between brokers: the value to the message and back.
+
+The value's topics are whole, the message has what it has: the receiver's image fills in the rest,
+and a state never replaces a newer one. Not on the wire, so kept from the image: the cluster's id
+and what is being reassigned. Nobody tells of other brokers' epochs: they are -1, not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from barnabas.cluster.controller_requests import UpdateMetadata
+from barnabas.cluster.image import (
+    BrokerImage,
+    ClusterImage,
+    Endpoint,
+    PartitionImage,
+    TopicImage,
+)
+from barnabas.errors import InvalidRequest, UnsupportedVersion
+from barnabas.protocol.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+_VERSION: Final = 8
+_HAS_LISTENERS: Final = 3
+_HAS_ENDPOINTS: Final = 1
+_HAS_TOPIC_IDS: Final = 7
+
+_BEING_DELETED: Final = -2
+"""The leader of every partition of a topic that is going (Kafka's LeaderDuringDelete)."""
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")  # by their codes
+
+Configs = Mapping[str, Mapping[str, str]]
+
+
+def update_metadata_request(
+    value: UpdateMetadata, broker_epoch: int, topics: Mapping[str, TopicImage]
+) -> tuple[UpdateMetadataRequest, int]:
+    """`broker_epoch`: the receiver's. `topics`: as the controller knows them, removed ones too.
+
+    Of a removed topic that it knows no longer one partition is told, which is enough for us.
+    """
+    live = {broker.broker_id for broker in value.brokers}
+    states = [_removed(name, topics.get(name)) for name in value.removed_topics]
+    states += [
+        UpdateMetadataTopicState(
+            topic_name=topic.name,
+            topic_id=topic.topic_id,
+            partition_states=[
+                _state(number, partition, live) for number, partition in topic.partitions.items()
+            ],
+        )
+        for topic in value.topics
+    ]
+    request = UpdateMetadataRequest(
+        controller_id=value.controller_id,
+        controller_epoch=value.controller_epoch,
+        broker_epoch=broker_epoch,
+        topic_states=states,
+        live_brokers=[_broker(broker) for broker in value.brokers],
+    )
+    return request, _VERSION
+
+
+def _removed(name: str, topic: TopicImage | None) -> UpdateMetadataTopicState:
+    numbers = (0,) if topic is None else tuple(topic.partitions)
+    return UpdateMetadataTopicState(
+        topic_name=name,
+        topic_id=bytes(16) if topic is None else topic.topic_id,
+        partition_states=[
+            UpdateMetadataPartitionState(partition_index=number, leader=_BEING_DELETED)
+            for number in numbers
+        ],
+    )
+
+
+def _state(number: int, partition: PartitionImage, live: set[int]) -> UpdateMetadataPartitionState:
+    offline = [
+        replica
+        for replica in partition.replicas
+        if replica not in live or replica in partition.offline_replicas
+    ]
+    return UpdateMetadataPartitionState(
+        partition_index=number,
+        controller_epoch=partition.controller_epoch,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        isr=list(partition.isr),
+        zk_version=partition.partition_epoch,
+        replicas=list(partition.replicas),
+        offline_replicas=offline,
+    )
+
+
+def _broker(broker: BrokerImage) -> UpdateMetadataBroker:
+    return UpdateMetadataBroker(
+        id=broker.broker_id,
+        endpoints=[
+            UpdateMetadataEndpoint(
+                port=endpoint.port,
+                host=endpoint.host,
+                listener=endpoint.listener,
+                security_protocol=_PROTOCOLS.index(endpoint.security_protocol),
+            )
+            for endpoint in broker.endpoints
+        ],
+        rack=broker.rack,
+    )
+
+
+# --- the receiver's side -------------------------------------------------------------------------
+
+
+def update_metadata_topics(message: UpdateMetadataRequest) -> list[str]:
+    """Whose configs the value needs."""
+    return [topic.topic_name for topic in message.topic_states if not _is_going(topic)]
+
+
+def update_metadata_value(
+    message: UpdateMetadataRequest, version: int, image: ClusterImage, configs: Configs
+) -> UpdateMetadata:
+    """`image`: the receiver's, at the moment at which the value is carried out.
+
+    Raises UnsupportedVersion for topics in a version without their ids (below IBP 2.8), and
+    InvalidRequest for a security protocol that there is not.
+    """
+    assert image.cluster_id is not None, "a broker knows its cluster before the cluster knows it"
+    if message.ungrouped_partition_states or (message.topic_states and version < _HAS_TOPIC_IDS):
+        raise UnsupportedVersion(f"UpdateMetadata version {version} has no topic ids")
+    live = {broker.id for broker in message.live_brokers}
+    topics = {}
+    removed = []
+    for topic in message.topic_states:
+        if _is_going(topic):
+            removed.append(topic.topic_name)
+        else:
+            topics[topic.topic_name] = _topic(topic, image, configs, live)
+    return UpdateMetadata(
+        message.controller_id,
+        message.controller_epoch,
+        image.cluster_id,
+        tuple(_broker_image(broker, version) for broker in message.live_brokers),
+        tuple(topics.values()),
+        tuple(removed),
+    )
+
+
+def _is_going(topic: UpdateMetadataTopicState) -> bool:
+    """Topics are deleted as a whole, so one partition tells of all."""
+    return any(each.leader == _BEING_DELETED for each in topic.partition_states)
+
+
+def _topic(
+    topic: UpdateMetadataTopicState, image: ClusterImage, configs: Configs, live: set[int]
+) -> TopicImage:
+    name = topic.topic_name
+    known = image.topics.get(name)
+    partitions: dict[int, PartitionImage] = {}
+    if known is not None and known.topic_id == topic.topic_id:
+        partitions.update(known.partitions)
+    for each in topic.partition_states:
+        before = partitions.get(each.partition_index)
+        if before is None or before.partition_epoch <= each.zk_version:
+            partitions[each.partition_index] = _partition(each, before, live)
+    return TopicImage(name, topic.topic_id, MappingProxyType(partitions), configs[name])
+
+
+def _partition(
+    state: UpdateMetadataPartitionState, before: PartitionImage | None, live: set[int]
+) -> PartitionImage:
+    replicas = tuple(state.replicas)
+    partition = PartitionImage(
+        state.leader,
+        state.leader_epoch,
+        tuple(state.isr),
+        replicas,
+        state.zk_version,
+        state.controller_epoch,
+        tuple(replica for replica in state.offline_replicas if replica in live),
+    )
+    if before is not None and before.replicas == replicas:
+        partition = partition._replace(adding=before.adding, removing=before.removing)
+    return partition
+
+
+def _broker_image(broker: UpdateMetadataBroker, version: int) -> BrokerImage:
+    if version < _HAS_ENDPOINTS:
+        plain = Endpoint(_PROTOCOLS[0], broker.v0_host, broker.v0_port, _PROTOCOLS[0])
+        return BrokerImage(broker.id, (plain,), None, -1)
+    return BrokerImage(broker.id, tuple(_endpoints(broker, version)), broker.rack, -1)
+
+
+def _endpoints(broker: UpdateMetadataBroker, version: int) -> Iterator[Endpoint]:
+    for each in broker.endpoints:
+        if not 0 <= each.security_protocol < len(_PROTOCOLS):
+            raise InvalidRequest(
+                f"broker {broker.id}: security protocol {each.security_protocol} is not known"
+            )
+        protocol = _PROTOCOLS[each.security_protocol]
+        listener = each.listener if version >= _HAS_LISTENERS else protocol
+        yield Endpoint(listener, each.host, each.port, protocol)

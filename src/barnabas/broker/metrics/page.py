@@ -1,0 +1,147 @@
+"""What a broker tells of itself when it is asked for its metrics (RE-14).
+
+Under the names by which Kafka's metrics are known in Prometheus: those that the JMX exporter's own
+example configuration for Kafka (kafka-2_0_0.yml) makes of the MBeans, so dashboards and alarms that
+were written for it work. All in small letters; `PerSec` gives way to `_total`, of which Prometheus
+takes the rate; the MBean itself stands in the help.
+
+    kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions
+        kafka_server_replicamanager_underreplicatedpartitions
+    kafka.server:type=ReplicaManager,name=IsrShrinksPerSec
+        kafka_server_replicamanager_isrshrinks_total
+
+Gauges are looked up here, by one walk over what is hosted; only events are counted where they
+happen. Every broker tells everything: what the controller alone knows is 0 elsewhere, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from barnabas.controller.counts import Counts
+from barnabas.errors import NotController
+from barnabas.metrics import Counter, Family, Sample, text
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Node
+    from barnabas.broker.controller.runner import ControllerRunner
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.replication.fetchers import Fetchers
+
+_REPLICAS = "kafka.server:type=ReplicaManager,name="
+_CONTROLLER = "kafka.controller:type=KafkaController,name="
+_ELECTIONS = "kafka.controller:type=ControllerStats,name="
+_FETCHERS = "kafka.server:type=FetcherLagMetrics,name="
+
+_NOT_IN_OFFICE = Counts(0, 0, 0, 0)
+
+
+def page(node: Node, fetchers: Fetchers | None) -> bytes:
+    """All metrics of a broker, at this moment; `fetchers` of one that has others to follow."""
+    return text(_families(node, fetchers)).encode()
+
+
+def _families(node: Node, fetchers: Fetchers | None) -> Iterator[Family]:
+    yield from _of_replicas(node.replicas)
+    yield from _of_controller(node.controller)
+    yield _of_fetchers(fetchers)
+
+
+# --- replicas ------------------------------------------------------------------------------------
+
+
+def _of_replicas(replicas: Replicas) -> Iterator[Family]:
+    led = [replica for replica in replicas if replica.partition.is_leader]
+    short = sum(map(_is_under_replicated, led))
+    too_short = sum(not replica.partition.has_enough_in_sync() for replica in led)
+    offline = len(replicas.offline)
+    for name, value, sentence in (
+        ("PartitionCount", len(replicas) + offline, "Replicas on this broker"),
+        ("LeaderCount", len(led), "Partitions led here"),
+        ("UnderReplicatedPartitions", short, "Partitions led here that lack replicas"),
+        ("UnderMinIsrPartitionCount", too_short, "Led here, below min.insync.replicas"),
+        ("OfflineReplicaCount", offline, "Replicas here whose log directory has failed"),
+    ):
+        yield _gauge(f"{_REPLICAS}{name}", sentence, value)
+    for name, counter, sentence in (
+        ("IsrShrinksPerSec", replicas.isr_shrinks, "ISRs made smaller by their leader here"),
+        ("IsrExpandsPerSec", replicas.isr_expands, "ISRs made larger by their leader here"),
+        ("FailedIsrUpdatesPerSec", replicas.failed_isr_updates, "ISRs refused by the controller"),
+    ):
+        yield _counter(f"{_REPLICAS}{name}", sentence, counter)
+
+
+def _is_under_replicated(replica: Replica) -> bool:
+    """A replica that is still on its way to its broker is not missed, as in Kafka."""
+    partition = replica.partition
+    wanted = len(partition.replicas)
+    if replica.adding:
+        wanted = len(set(partition.replicas).difference(replica.adding))
+    return len(partition.isr) < wanted
+
+
+# --- the controller ------------------------------------------------------------------------------
+
+
+def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
+    try:
+        counts = controller.counts
+    except NotController:  # another broker is it, or this one is reading what there is
+        counts = _NOT_IN_OFFICE
+    away = counts.preferred_imbalance
+    for name, value, sentence in (
+        ("ActiveControllerCount", controller.is_in_office, "1 on the controller, 0 elsewhere"),
+        ("OfflinePartitionsCount", counts.offline_partitions, "Partitions that nobody leads"),
+        ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),
+        ("GlobalTopicCount", counts.topics, "Topics of the cluster"),
+        ("GlobalPartitionCount", counts.partitions, "Partitions of the cluster"),
+    ):
+        yield _gauge(f"{_CONTROLLER}{name}", sentence, value)
+    yield _counter(
+        f"{_ELECTIONS}UncleanLeaderElectionsPerSec",
+        "Leaders that this controller took from outside the ISR",
+        controller.unclean_elections,
+    )
+
+
+# --- followers -----------------------------------------------------------------------------------
+
+
+def _of_fetchers(fetchers: Fetchers | None) -> Family:
+    family = _gauge(f"{_FETCHERS}ConsumerLag", "Records that a follower here has yet to copy")
+    if fetchers is None:
+        return family
+    # The client id is that of Kafka's thread for it: the fetcher's number, the leader's id.
+    return family._replace(
+        samples=[
+            Sample(
+                lag.records,
+                (
+                    ("clientId", f"ReplicaFetcherThread-{number}-{leader_id}"),
+                    ("topic", name.topic),
+                    ("partition", str(name.partition)),
+                ),
+            )
+            for leader_id, number, name, lag in fetchers.lags()
+        ]
+    )
+
+
+# --- families ------------------------------------------------------------------------------------
+
+
+def _gauge(bean: str, sentence: str, *values: float) -> Family:
+    return Family(_name_of(bean), "gauge", f"{sentence} ({bean})", [Sample(one) for one in values])
+
+
+def _counter(bean: str, sentence: str, counter: Counter) -> Family:
+    name = f"{_name_of(bean.removesuffix('PerSec'))}_total"
+    return Family(name, "counter", f"{sentence} ({bean})", [Sample(counter.value)])
+
+
+def _name_of(bean: str) -> str:
+    domain, _, properties = bean.partition(":")
+    parts = (each.partition("=")[2] for each in properties.split(","))
+    return "_".join((domain.replace(".", "_"), *parts)).lower()

@@ -1,0 +1,115 @@
+"""Takes new connections from one listening socket, as fast as the limits allow.
+
+Accepting is ours and not the loop's `create_server`, since a limit that is reached must leave
+connections where they are, in the kernel's backlog, and not take them and drop them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import TYPE_CHECKING
+
+from barnabas.broker.network.connections import UNTIL_ONE_CLOSES, Connections
+from barnabas.net.connection import Address
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.router import Router
+
+_log = logging.getLogger(__name__)
+
+_PER_WAKE = 64  # then the others get their turn
+_PAUSE_AFTER_ERROR_MS = 1000  # out of descriptors: the next attempt would fail as well
+
+
+class Acceptor:
+    """One listening socket; owns it from `start` to `close`."""
+
+    def __init__(
+        self, listening: socket.socket, listener: str, router: Router, connections: Connections
+    ) -> None:
+        self._socket = listening
+        self._listener = listener
+        self._router = router
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._is_accepting = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._adopting: dict[asyncio.Task[None], None] = {}  # cancelled in their order
+        self._is_closed = False
+        self._has_failed = False  # and that has been logged
+        connections.when_freed(self._freed)
+
+    def start(self) -> None:
+        if not self._is_accepting and not self._is_closed:
+            self._is_accepting = True
+            self._timer = None
+            self._loop.add_reader(self._socket.fileno(), self._readable)
+
+    def close(self) -> None:
+        """Accept no more; what is accepted already is its router's."""
+        self._is_closed = True
+        self._pause(UNTIL_ONE_CLOSES)
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._adopting:
+            task.cancel()
+        self._socket.close()
+
+    def _freed(self) -> None:
+        if self._timer is None:
+            self.start()
+
+    def _pause(self, wait_ms: int) -> None:
+        if self._is_accepting:
+            self._is_accepting = False
+            self._loop.remove_reader(self._socket.fileno())
+        if wait_ms != UNTIL_ONE_CLOSES:
+            self._timer = self._loop.call_later(wait_ms / 1000, self.start)
+
+    def _readable(self) -> None:
+        for _ in range(_PER_WAKE):
+            wait_ms = self._connections.wait_ms(self._listener)
+            if wait_ms:
+                self._pause(wait_ms)
+                return
+            try:
+                accepted, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if not self._has_failed:
+                    _log.error("%s cannot accept connections: %s", self._listener, error)
+                self._has_failed = True
+                self._pause(_PAUSE_AFTER_ERROR_MS)
+                return
+            self._has_failed = False
+            self._admit(accepted, (str(address[0]).removeprefix("::ffff:"), int(address[1])))
+
+    def _admit(self, accepted: socket.socket, address: Address) -> None:
+        host = address[0]
+        refusal = self._connections.refusal(host)
+        if refusal is not None:
+            _log.info("connection refused: %s", refusal)
+            accepted.close()
+            return
+        self._connections.opened(self._listener, host)
+        accepted.setblocking(False)
+        # A peer whose machine is gone sends nothing, not even a farewell: the kernel asks for us.
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        task = self._loop.create_task(self._adopt(accepted, address))
+        self._adopting[task] = None
+        task.add_done_callback(self._adopting.pop)
+
+    async def _adopt(self, accepted: socket.socket, address: Address) -> None:
+        connection = self._router.accept(address)
+        try:
+            await self._loop.connect_accepted_socket(lambda: connection, accepted)
+        except OSError as error:
+            _log.info("connection of %s:%d lost before its first byte: %s", *address, error)
+        finally:
+            if not connection.was_opened:  # nobody else will count it off
+                accepted.close()
+                self._connections.closed(self._listener, address[0])

@@ -1,0 +1,148 @@
+"""Who is connected, and whether one more may: the limits on connections (KIP-402, KIP-612).
+
+    max.connections.per.ip (.overrides)    refused: the connection is closed at once
+    max.connections, of all or a listener  not accepted until another one closes
+    max.connection.creation.rate           not accepted before its time
+    RLIMIT_NOFILE                          not accepted while the last descriptors are kept back
+
+Only counts and decides; the acceptors act on it, and are called when a connection has closed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from barnabas.broker.runtime.descriptors import Descriptors, plenty
+from barnabas.clock import Clock
+from barnabas.config import BrokerConfig
+
+_log = logging.getLogger(__name__)
+
+UNTIL_ONE_CLOSES = -1
+_UNTIL_SOME_ARE_FREE_MS = 1000
+_COUNT_EVERY = 256  # connections, or
+_COUNT_EVERY_MS = 1000  # with many open ones it takes a while
+
+
+class Connections:
+    """All connections of a broker, counted by listener and by address."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        descriptors: Callable[[], Descriptors] = plenty,
+    ) -> None:
+        self._clock = clock
+        self._descriptors = descriptors
+        self._count_at_ms = 0
+        self._free = 0  # how many may be accepted before the descriptors are counted again
+        self._is_short = False  # and that has been logged
+        self._by_listener: Counter[str] = Counter()
+        self._by_host: Counter[str] = Counter()
+        self._next_at_ms: dict[str, float] = {}  # by listener, "" for all of them
+        self._freed: list[Callable[[], None]] = []
+        self.configure(config)
+
+    def configure(self, config: BrokerConfig) -> None:
+        """Take over the limits; connections that are there stay."""
+        self._config = config
+        self._per_host = config.int("max.connections.per.ip")
+        self._overrides = _overrides(config.str("max.connections.per.ip.overrides"))
+        self._wake()
+
+    def __len__(self) -> int:
+        return self._by_listener.total()
+
+    def when_freed(self, callback: Callable[[], None]) -> None:
+        """Call back each time a connection closed or the limits changed."""
+        self._freed.append(callback)
+
+    def wait_ms(self, listener: str) -> int:
+        """How long the listener has to wait before it accepts the next connection.
+
+        0: not at all. UNTIL_ONE_CLOSES: for the callback of `when_freed`.
+        """
+        if len(self) >= self._limit("max.connections"):
+            return UNTIL_ONE_CLOSES
+        if self._by_listener[listener] >= self._limit("max.connections", listener):
+            return UNTIL_ONE_CLOSES
+        if self._are_descriptors_short():
+            return _UNTIL_SOME_ARE_FREE_MS
+        now_ms = self._clock.monotonic_ms()
+        next_at_ms = max(self._next_at_ms.get(name, 0.0) for name in ("", listener))
+        return max(0, int(next_at_ms - now_ms))
+
+    def _are_descriptors_short(self) -> bool:
+        """Whether one more connection would take a descriptor that is kept back for files."""
+        now_ms = self._clock.monotonic_ms()
+        if self._free <= 0 or now_ms >= self._count_at_ms:
+            self._count_at_ms = now_ms + _COUNT_EVERY_MS
+            found = self._descriptors()
+            if found.are_short != self._is_short:
+                self._is_short = found.are_short
+                _say(found)
+            # Half of what is there: logs open files in the meantime.
+            self._free = min((found.left - found.reserve) // 2 + 1, _COUNT_EVERY)
+        return self._is_short
+
+    def refusal(self, host: str) -> str | None:
+        """Why this address may not have one more connection; None if it may."""
+        limit = self._overrides.get(host, self._per_host)
+        if self._by_host[host] < limit:
+            return None
+        return f"{host} has {limit} connections already, all that max.connections.per.ip allows"
+
+    def opened(self, listener: str, host: str) -> None:
+        self._by_listener[listener] += 1
+        self._by_host[host] += 1
+        self._free -= 1
+        now_ms = self._clock.monotonic_ms()
+        for name in ("", listener):
+            rate = self._limit("max.connection.creation.rate", name)
+            if rate < _UNLIMITED:
+                # Each connection takes its part of a second; a second without any saves up for
+                # one second's worth at once.
+                earliest = max(self._next_at_ms.get(name, 0.0), now_ms - 1000)
+                self._next_at_ms[name] = earliest + 1000 / max(1, rate)
+
+    def closed(self, listener: str, host: str) -> None:
+        self._by_listener[listener] -= 1
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+        self._wake()
+
+    def _wake(self) -> None:
+        for callback in self._freed:
+            callback()
+
+    def _limit(self, name: str, listener: str = "") -> int:
+        if not listener:
+            return self._config.int(name)
+        own = self._config.listener_int(listener, name)
+        return _UNLIMITED if own is None else own
+
+
+_UNLIMITED = 2**31 - 1
+
+
+def _say(found: Descriptors) -> None:
+    if found.are_short:
+        _log.error(
+            "%d of %d file descriptors are left, and %d are kept for files: no connection is "
+            "accepted until there are more. Raise the limit (ulimit -n), or set max.connections",
+            found.left,
+            found.limit,
+            found.reserve,
+        )
+    else:
+        _log.info("connections are accepted again: %d file descriptors are left", found.left)
+
+
+def _overrides(text: str) -> dict[str, int]:
+    """`127.0.0.1:200,::1:50`: the limits of single addresses."""
+    pairs = (entry.strip().rpartition(":") for entry in text.split(",") if entry.strip())
+    return {host.strip("[]"): int(limit) for host, _, limit in pairs}

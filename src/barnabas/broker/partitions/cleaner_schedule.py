@@ -1,0 +1,89 @@
+"""Compaction beside the requests: when work is looked for, and that none outlives the broker.
+
+What does it (`log_cleaner`) is loaded at the first look, for no start has to wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from barnabas.broker.runtime.watched_clock import WatchedClock
+from barnabas.config import BrokerConfig
+from barnabas.storage.files import Files
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.log_cleaner import LogCleaner
+    from barnabas.broker.partitions.replicas import Replicas
+
+_log = logging.getLogger(__name__)
+
+_SHORTEST_BACKOFF_MS = 100  # whatever is configured
+
+
+class Cleaning:
+    """Runs from `start` to `stop`, unless `log.cleaner.enable` is false."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: WatchedClock,
+        replicas: Replicas,
+        files: Files,
+        *,
+        inline: bool = False,
+    ) -> None:
+        """`inline`: without a child process, see `LogCleaner`."""
+        self._config = config
+        self._clock = clock
+        self._replicas = replicas
+        self._files = files
+        self._inline = inline
+        self._task: asyncio.Task[None] | None = None
+        self.cleaner: LogCleaner | None = None
+        """Made for the first look."""
+
+    def configure(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed; the next look obeys them."""
+        self._config = config
+        if self.cleaner is not None:
+            self.cleaner.configure(config)
+
+    def start(self) -> None:
+        if self._config.bool("log.cleaner.enable"):
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Give up what is under way; no process is left, and no log is touched any more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        await self._back_off()
+        from barnabas.broker.partitions.log_cleaner import LogCleaner
+
+        cleaner = LogCleaner(
+            self._config, self._clock, self._replicas, self._files, inline=self._inline
+        )
+        self.cleaner = cleaner
+        try:
+            while True:
+                try:
+                    while await cleaner.clean_once():
+                        pass
+                except Exception:
+                    # A mistake of ours, or a process that says what is no word of ours. Without
+                    # another look all that is compacted would grow until the broker restarts.
+                    _log.exception("the look for something to compact failed")
+                await cleaner.end()
+                await self._back_off()
+        finally:
+            await cleaner.end()
+
+    async def _back_off(self) -> None:
+        backoff_ms = max(self._config.int("log.cleaner.backoff.ms"), _SHORTEST_BACKOFF_MS)
+        await asyncio.sleep(backoff_ms / 1000)

@@ -1,0 +1,247 @@
+"""The broker's clockwork: checkpoints, flushes and removals, beside the requests.
+
+Kafka's rhythm: the high watermark every `replica.high.watermark.checkpoint.interval.ms`, the
+recovery point every `log.flush.offset.checkpoint.interval.ms`, deleted partitions removed within
+`log.segment.delete.delay.ms`, idle producers forgotten within ten minutes of their day, retention
+every `log.retention.check.interval.ms`, the ISR looked at twice in `replica.lag.time.max.ms`.
+
+Each duty has a task of its own, and whatever waits for a disk does so in a thread: a disk that is
+slow with one of them holds up no other, and no look at the ISR. What would be in each other's way:
+
+    two writers of one checkpoint       the log store lets them write one after the other
+    two removals of one deleted log     the same duty removes all of them, one round after the other
+    a removal, and a log made anew      a deleted log lies under a name that has its topic's id
+    a sync, and files that are gone     `Durability` knows which of them nobody needs any more
+    any of them, and the logs' closing  `stop` returns when no round is under way any more
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.watched_clock import WatchedClock
+from barnabas.config import BrokerConfig
+from barnabas.config.topic_keys import LONG_MAX
+from barnabas.errors import CorruptData
+from barnabas.storage.directory import DirectoryError
+from barnabas.storage.store import LogStore
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.router import Router
+    from barnabas.broker.partitions.replica import Replica
+
+_log = logging.getLogger(__name__)
+
+_FLUSH_BY_AGE_EVERY_MS = 1000  # Kafka looks never, unless told how often
+_SHORTEST_INTERVAL_MS = 100  # whatever is configured
+
+
+class _Round:
+    """Something to do again and again, as often as a config says."""
+
+    __slots__ = ("action", "key", "longest_ms", "name", "times")
+
+    def __init__(
+        self,
+        name: str,
+        key: str,
+        action: Callable[[], Awaitable[None]],
+        longest_ms: int = LONG_MAX,
+        times: int = 1,
+    ) -> None:
+        """`times`: how often in what the config says."""
+        self.name = name
+        self.key = key
+        self.action = action
+        self.longest_ms = longest_ms
+        self.times = times
+
+    def interval_ms(self, config: BrokerConfig) -> int:
+        interval_ms = min(config.int(self.key) // self.times, self.longest_ms)
+        return max(interval_ms, _SHORTEST_INTERVAL_MS)
+
+
+class Housekeeping:
+    """Runs from `start` to `stop`; a round that fails is logged, and tried again at its time."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: WatchedClock,
+        logs: LogStore,
+        replicas: Replicas,
+        routers: Sequence[Router],
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._logs = logs
+        self._replicas = replicas
+        self._routers = routers
+        self._rounds = [
+            _Round(
+                "checkpoint of high watermarks",
+                "replica.high.watermark.checkpoint.interval.ms",
+                self._checkpoint_high_watermarks,
+            ),
+            _Round(
+                "flush of rolled segments",
+                "log.flush.offset.checkpoint.interval.ms",
+                self._flush_rolled,
+            ),
+            _Round(
+                "checkpoint of recovery points",
+                "log.flush.offset.checkpoint.interval.ms",
+                self._checkpoint_recovery_points,
+            ),
+            _Round(
+                "flush by age",
+                "log.flush.scheduler.interval.ms",
+                self._flush_by_age,
+                _FLUSH_BY_AGE_EVERY_MS,
+            ),
+            _Round("look at the ISR", "replica.lag.time.max.ms", self._check_isr, times=2),
+            _Round("retention", "log.retention.check.interval.ms", self._enforce_retention),
+            _Round(
+                "putting away of what is out of use",
+                "log.segment.delete.delay.ms",
+                self._purge_deleted,
+            ),
+            _Round(
+                "expiry of producers",
+                "producer.id.expiration.check.interval.ms",
+                self._expire_producers,
+            ),
+        ]
+        idle_ms = config.int("connections.max.idle.ms")
+        if idle_ms >= 0:
+            self._rounds.append(
+                _Round(
+                    "closing of idle connections",
+                    "connections.max.idle.ms",
+                    self._close_idle,
+                    idle_ms // 4,
+                )
+            )
+        self._stopping = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def configure(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed; each round takes them over at its next time."""
+        self._config = config
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._run(each)) for each in self._rounds]
+
+    async def stop(self) -> None:
+        """Return when no round is under way any more, and none will be."""
+        self._stopping.set()
+        for task in self._tasks:
+            await task
+
+    async def _run(self, duty: _Round) -> None:
+        while not await self._stops_within(duty.interval_ms(self._config)):
+            try:
+                await duty.action()
+            except DirectoryError as error:
+                self._replicas.directory_failed(error.directory, error)
+            except OSError as error:
+                if not self._replicas.is_short_of_descriptors(error):
+                    _log.error("%s failed: %s", duty.name, error)
+            except Exception:
+                # A mistake of ours, or a damaged file. The next round may not meet it.
+                _log.exception("%s failed", duty.name)
+
+    async def _stops_within(self, wait_ms: int) -> bool:
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._stopping.wait()
+        except TimeoutError:
+            return self._stopping.is_set()
+        return True
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        # Here, and not in the thread: a log that is cut or deleted before the disk has time for
+        # this must not get back what it had.
+        self._logs.high_watermarks.update(self._replicas.high_watermarks())
+        await self._in_lane(lambda: self._logs.checkpoint_high_watermarks({}))
+
+    async def _flush_rolled(self) -> None:
+        for replica in self._hosted():
+            for flush in replica.log.take_unflushed():
+                await self._guarded(replica, flush)
+
+    async def _checkpoint_recovery_points(self) -> None:
+        await self._in_lane(self._logs.checkpoint_recovery_points)
+
+    async def _flush_by_age(self) -> None:
+        """`flush.ms` (ST-10); what a count asks for is flushed where it is appended."""
+        now_ms = self._clock.monotonic_ms()
+        for replica in self._hosted():
+            if replica.log.config.flush_ms < LONG_MAX and replica.log.due_flush(now_ms):
+                self._replicas.start_flush(replica)
+
+    async def _check_isr(self) -> None:
+        """Twice in `replica.lag.time.max.ms` (RE-8)."""
+        self._replicas.check_isr(self._clock.monotonic_ms())
+
+    async def _enforce_retention(self) -> None:
+        for replica in self._hosted():
+            if replica.log.unsettled is not None:
+                # It was cut just now, and a lane is having that put on disk, which would be done
+                # on the loop here. The next round will do.
+                continue
+            try:
+                log, now_ms = replica.log, self._clock.monotonic_ms()
+                wall_ms = self._clock.trusted_wall_ms()
+                if log.enforce_retention(now_ms, replica.high_watermark, wall_ms):
+                    replica.log_start_moved()
+            except OSError as error:
+                self._replicas.fail_directory(replica, error)
+            except CorruptData as error:
+                _log.error("nothing of %s can be deleted: %s", replica.topic_partition, error)
+            await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
+
+    async def _purge_deleted(self) -> None:
+        await self._in_lane(self._logs.purge_deleted)
+        now_ms = self._clock.monotonic_ms()
+        for replica in self._hosted():
+            if replica.log.has_discarded:
+                await self._guarded(replica, partial(replica.log.remove_discarded, now_ms))
+            replica.log.rest()
+
+    async def _expire_producers(self) -> None:
+        expiration_ms = self._config.int("producer.id.expiration.ms")
+        for replica in self._hosted():
+            wall_ms = self._clock.trusted_wall_ms()
+            if wall_ms is None:
+                return
+            for _ in replica.log.expire_producers(wall_ms - expiration_ms):
+                await asyncio.sleep(0)
+
+    async def _close_idle(self) -> None:
+        idle_ms = self._config.int("connections.max.idle.ms")
+        for router in self._routers:
+            router.close_idle(self._clock.monotonic_ms(), idle_ms)
+
+    async def _guarded(self, replica: Replica, action: Callable[[], object]) -> None:
+        """In a thread; a disk that refuses takes its directory offline."""
+        try:
+            await self._in_lane(action)
+        except OSError as error:
+            self._replicas.fail_directory(replica, error)
+
+    async def _in_lane(self, action: Callable[[], object]) -> None:
+        await in_lane(self._replicas.lanes.background, action)
+
+    def _hosted(self) -> Iterator[Replica]:
+        """All replicas, but for those that are deleted or replaced before their turn has come."""
+        for replica in list(self._replicas):
+            if self._replicas.hosts(replica):
+                yield replica

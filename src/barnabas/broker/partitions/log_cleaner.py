@@ -1,0 +1,331 @@
+"""Looks for the dirtiest log, has it cleaned, and swaps in what is new (ST-7).
+
+The work is done by a child process (`storage.compaction`), for Python that computes beside the loop
+would cost every request milliseconds; what is left here are the renames of a swap. `inline`, it is
+done in small steps in a thread, which is what a simulation and small tests want.
+
+A pass is given up when its log is cut, deleted or out of reach: the files of the log are then not
+what was cleaned. A log that cannot be cleaned because it is corrupt is left alone from then on, and
+that is said once; the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from barnabas.broker.partitions.cleaner_process import CleanerProcess
+from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.watched_clock import WatchedClock
+from barnabas.config import BrokerConfig
+from barnabas.errors import CorruptData
+from barnabas.records.record import DEFAULT_LIMIT_BYTES
+from barnabas.storage.cleaner import (
+    Checkpoints,
+    Cleanable,
+    Limits,
+    dirtiest,
+    examine,
+    is_compacted,
+    job_of,
+    last_records,
+)
+from barnabas.storage.compaction.job import (
+    Event,
+    Failed,
+    Finished,
+    Job,
+    LastRecord,
+    Producers,
+    Progress,
+    Replacement,
+    job_lines,
+)
+from barnabas.storage.files import Files
+from barnabas.storage.leftovers import discard_cleaned
+from barnabas.storage.log import Log
+from barnabas.storage.segment import Segment
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replicas import Replicas
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LOOK_EVERY_S = 0.2  # whether a log that is being cleaned is still the same
+_PRODUCERS_PER_STEP = 1000
+
+
+class LogCleaner:
+    """Cleans one log at a time."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: WatchedClock,
+        replicas: Replicas,
+        files: Files,
+        *,
+        inline: bool = False,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._replicas = replicas
+        self._files = files
+        self._inline = inline
+        self._checkpoints = Checkpoints(files)
+        self._process = CleanerProcess()
+        self._uncleanable: dict[TopicPartition, Log] = {}
+        self._told: dict[TopicPartition, str] = {}
+
+    def configure(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed; the next pass obeys them."""
+        self._config = config
+
+    async def _in_lane(self, action: Callable[[], T]) -> T:
+        return await in_lane(self._replicas.lanes.background, action)
+
+    async def end(self) -> None:
+        """No process is left when this returns; the next pass starts another."""
+        await self._process.end()
+
+    async def clean_once(self) -> bool:
+        """Clean the dirtiest log, if one is due; whether that was done.
+
+        Nothing is, as long as nobody can say how old tombstones and records are.
+        """
+        wall_ms = self._clock.trusted_wall_ms()
+        chosen = None if wall_ms is None else await self._choose(wall_ms)
+        is_done = False
+        if wall_ms is not None and chosen is not None:
+            try:
+                is_done = await self._clean(*chosen, wall_ms)
+            except CorruptData as error:
+                self._leave_alone(chosen[1].log, str(error))
+            except OSError as error:
+                self._replicas.fail_directory(chosen[0], error)
+        await self._save()
+        return is_done
+
+    async def _choose(self, wall_ms: int) -> tuple[Replica, Cleanable] | None:
+        store = self._replicas.store
+        for name, log in list(store.logs.items()):
+            if name not in store.logs:
+                continue  # its directory has failed just now
+            directory = store.directory_of(name)
+            try:
+                self._checkpoints.recall(log, directory)
+            except OSError as error:
+                self._replicas.directory_failed(directory, error)
+        found: dict[Log, tuple[Replica, Cleanable]] = {}
+        for replica in list(self._replicas):
+            log = replica.log
+            if not self._replicas.hosts(replica) or not is_compacted(log):
+                continue
+            if self._uncleanable.get(log.topic_partition) is log:
+                continue
+            try:
+                stable_offset = replica.last_stable_offset
+                found[log] = replica, examine(log, stable_offset, wall_ms)
+            except CorruptData as error:
+                self._leave_alone(log, str(error))
+            except OSError as error:
+                self._replicas.fail_directory(replica, error)
+            await asyncio.sleep(0)  # a thousand partitions are no reason to keep a client waiting
+        chosen = dirtiest(cleanable for _, cleanable in found.values())
+        return None if chosen is None else found[chosen.log]
+
+    async def _save(self) -> None:
+        """Write down how far the logs are clean, where that has changed."""
+        store = self._replicas.store
+        for directory in store.online_directories:
+            logs = [
+                log for name, log in store.logs.items() if store.directory_of(name) == directory
+            ]
+            offsets = self._checkpoints.offsets_to_write(directory, logs)
+            if offsets is not None:
+                try:
+                    await self._in_lane(partial(self._checkpoints.write, directory, offsets))
+                except OSError as error:
+                    self._replicas.directory_failed(directory, error)
+
+    # --- one pass --------------------------------------------------------------------------------
+
+    async def _clean(self, replica: Replica, cleanable: Cleanable, wall_ms: int) -> bool:
+        """Whether the pass came to its end. OSError: the log's directory is at fault."""
+        log, truncations = cleanable.log, cleanable.log.truncations
+
+        def is_same() -> bool:
+            return not log.is_failed and log.truncations == truncations
+
+        if not is_same():
+            return False  # deleted since it was chosen
+        began_ms = self._clock.monotonic_ms()
+        job = job_of(cleanable, _limits(self._config), wall_ms)
+        if not await self._allow_gaps(log, job.end_offset, is_same):
+            return False
+        producers = await _last_records(log, job.end_offset)
+        segments = {each.base_offset: each for each in cleanable.sources}
+        async with aclosing(self._events(job, producers, is_same)) as events:
+            async for event in events:
+                if isinstance(event, Replacement):
+                    if not await self._swap(log, [segments[i] for i in event.replaced], event):
+                        break
+                elif isinstance(event, Finished):
+                    await self._in_lane(lambda: self._files.sync(log.directory))
+                    if not is_same():
+                        break
+                    log.first_dirty_offset = event.first_dirty_offset
+                    self._tell_success(log, job, event, self._clock.monotonic_ms() - began_ms)
+                    return True
+                elif isinstance(event, Failed):
+                    self._failed(log, event)
+        return False
+
+    async def _allow_gaps(self, log: Log, end_offset: int, is_same: Callable[[], bool]) -> bool:
+        """What is cleaned has gaps, which must not be taken for losses: so let it be on disk, and
+        be known to have them. False if the log has changed in the meantime."""
+        if end_offset > log.gaps.end:
+            for flush in log.take_unflushed():
+                await self._in_lane(flush)
+            await self._in_lane(partial(log.gaps.prepare, end_offset))
+            if not is_same():
+                return False
+            log.gaps.extend(end_offset)
+            await self._in_lane(lambda: self._files.sync(log.directory))
+        return is_same()
+
+    async def _swap(self, log: Log, replaced: list[Segment], new: Replacement) -> bool:
+        if not log.swaps.begin(replaced, new.sizes):
+            return False
+        # What is decided must be on disk before anything of the old is taken away.
+        await self._in_lane(lambda: self._files.sync(log.directory))
+        return log.finish_swap(self._clock.monotonic_ms())
+
+    async def _events(
+        self, job: Job, producers: Producers, is_same: Callable[[], bool]
+    ) -> AsyncGenerator[Event, None]:
+        """Of a pass, to its end or as long as the log is the same; then nothing is left of it."""
+        is_over = False
+        steps = self._inline_steps if self._inline else self._process_steps
+        try:
+            async with aclosing(steps(job, producers)) as events:
+                async for event in events:
+                    if not is_same():
+                        return
+                    is_over = isinstance(event, Finished | Failed)
+                    yield event
+                    if is_over or not is_same():
+                        return
+        finally:
+            if not is_over:
+                await self._process.end()
+            if is_same():
+                await self._in_lane(lambda: discard_cleaned(self._files, Path(job.directory)))
+
+    async def _process_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
+        try:
+            await self._process.send(job_lines(job, producers))
+        except OSError as error:
+            await self._process.end()
+            yield Failed(f"the cleaner's process cannot be had: {error}", is_corrupt=False)
+            return
+        while True:
+            event = await self._process.event(_LOOK_EVERY_S)
+            yield Progress(0) if event is None else event
+
+    async def _inline_steps(self, job: Job, producers: Producers) -> AsyncGenerator[Event, None]:
+        from barnabas.storage.compaction.compaction import Compaction  # else the process's
+
+        steps = Compaction(self._files, Path(job.directory), job, producers).run()
+        try:
+            while (event := await self._in_lane(partial(next, steps, None))) is not None:
+                yield event
+        except CorruptData as error:
+            yield Failed(str(error), is_corrupt=True)
+        except OSError as error:
+            yield Failed(str(error), is_corrupt=False)
+
+    # --- what is said ----------------------------------------------------------------------------
+
+    def _tell_success(self, log: Log, job: Job, event: Finished, took_ms: int) -> None:
+        self._told.pop(log.topic_partition, None)
+        _log.info(
+            "%s: compacted up to offset %d in %d ms: %d of %d records, %d of %d bytes are left",
+            log.topic_partition,
+            event.first_dirty_offset,
+            took_ms,
+            event.records_kept,
+            event.records_read,
+            event.bytes_kept,
+            event.bytes_read,
+        )
+        if event.unopened_batches:
+            _log.warning(
+                "%s: %d batches were not compacted, since they decompress to more than %d MiB "
+                "each; the tombstones behind them stay, too",
+                log.topic_partition,
+                event.unopened_batches,
+                DEFAULT_LIMIT_BYTES >> 20,
+            )
+        if event.first_dirty_offset < job.end_offset:
+            _log.info(
+                "%s has more keys than log.cleaner.dedupe.buffer.size has room for; the rest is "
+                "left to the next pass",
+                log.topic_partition,
+            )
+
+    def _failed(self, log: Log, event: Failed) -> None:
+        if event.is_corrupt:
+            self._leave_alone(log, event.reason)
+        elif not log.is_failed and self._told.get(log.topic_partition) != event.reason:
+            self._told[log.topic_partition] = event.reason
+            _log.warning(
+                "%s was not compacted, and is tried again: %s", log.topic_partition, event.reason
+            )
+
+    def _leave_alone(self, log: Log, reason: str) -> None:
+        if log.is_failed:
+            return  # what was read may be another log's, which has its name now
+        self._uncleanable = {
+            name: each for name, each in self._uncleanable.items() if not each.is_failed
+        }
+        self._uncleanable[log.topic_partition] = log
+        _log.error(
+            "%s cannot be compacted, and keeps all of its records until the broker restarts: %s",
+            log.topic_partition,
+            reason,
+        )
+
+
+def _limits(config: BrokerConfig) -> Limits:
+    buffer_bytes = config.int("log.cleaner.dedupe.buffer.size")
+    load_factor = config.value("log.cleaner.io.buffer.load.factor")
+    bytes_per_second = config.value("log.cleaner.io.max.bytes.per.second")
+    assert isinstance(load_factor, float) and isinstance(bytes_per_second, float)
+    return Limits(
+        buffer_bytes=buffer_bytes,
+        read_bytes=max(config.int("log.cleaner.io.buffer.size") // 2, 1),
+        bytes_per_second=max(bytes_per_second, 1.0),
+        load_factor=min(max(load_factor, 0.1), 1.0),
+    )
+
+
+async def _last_records(log: Log, end_offset: int) -> dict[int, LastRecord]:
+    """Of all producers, some at a time: a log may know a hundred thousand."""
+    producers = log.producers
+    ids = producers.ids()
+    found: dict[int, LastRecord] = {}
+    for first in range(0, len(ids), _PRODUCERS_PER_STEP):
+        some = ((each, producers.get(each)) for each in ids[first : first + _PRODUCERS_PER_STEP])
+        found.update(last_records(some, end_offset))
+        await asyncio.sleep(0)
+    return found

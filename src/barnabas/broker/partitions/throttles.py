@@ -1,0 +1,51 @@
+"""The broker's two throttles of replication, as its settings have them (KIP-73, RE-13).
+
+    leader.replication.throttled.rate       a leader leaves a partition out of a follower's answer
+    follower.replication.throttled.rate     a follower leaves it out of its requests
+
+That happens to replicas which their topic lists (`leader.replication.throttled.replicas` and
+`follower....`) and which are not in sync, when the rate is used up. What is copied to those in sync
+counts, but never waits: a throttle holds up who moves, and no acknowledgement.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.replication.throttle import Throttle
+
+if TYPE_CHECKING:
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.config import BrokerConfig
+
+
+class Throttles:
+    """`configure` whenever the settings change."""
+
+    __slots__ = ("_follower", "_leader")
+
+    def __init__(self, config: BrokerConfig) -> None:
+        broker_id = config.int("broker.id")
+        self._leader = Throttle(broker_id)
+        self._follower = Throttle(broker_id)
+        self.configure(config)
+
+    def configure(self, config: BrokerConfig) -> None:
+        for throttle, side in ((self._leader, "leader"), (self._follower, "follower")):
+            throttle.bytes_per_s = config.int(f"{side}.replication.throttled.rate")
+            throttle.window_count = config.int("replication.quota.window.num")
+            throttle.window_ms = 1_000 * config.int("replication.quota.window.size.seconds")
+
+    def of_leader(self, replica: Replica) -> Throttle | None:
+        """What holds up those who follow this replica; None for most."""
+        listed = replica.log.config.leader_replication_throttled_replicas
+        if listed and self._leader.covers(listed, replica.topic_partition.partition):
+            return self._leader
+        return None
+
+    def of_follower(self, replica: Replica) -> Throttle | None:
+        """What holds up this replica where it follows; None for most."""
+        listed = replica.log.config.follower_replication_throttled_replicas
+        if listed and self._follower.covers(listed, replica.topic_partition.partition):
+            return self._follower
+        return None

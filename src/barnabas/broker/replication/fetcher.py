@@ -1,0 +1,355 @@
+"""Copies partitions from one leader, on one connection, from the receive buffer to the logs.
+
+    ask -> append, write, partition by partition -> (flush, where that is asked) -> ask
+
+One request is on its way at a time, and it says what is written here: an offset that is fetched is
+acknowledged. A partition in trouble is left out for `replica.fetch.backoff.ms` and holds up nobody;
+a leader that cannot be reached is tried until the controller names another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.broker.replication.followed import Followed, settling
+from barnabas.broker.replication.leader_connection import LeaderConnection
+from barnabas.broker.runtime.steps import in_turns
+from barnabas.errors import (
+    BarnabasError,
+    CorruptData,
+    FetchSessionIdNotFound,
+    FetchSessionTopicIdError,
+    InvalidFetchSessionEpoch,
+    KafkaError,
+    is_out_of_descriptors,
+)
+from barnabas.replication.fetch_requests import Asker, FetchRequests, Limits
+from barnabas.replication.follower import AskBounds, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.broker.context import Node
+    from barnabas.broker.inter_broker.peers import Peers
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.config import BrokerConfig
+    from barnabas.protocol.messages.fetch import FetchResponse
+    from barnabas.replication.fetch_requests import Answered
+    from barnabas.replication.follower import Step
+    from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_BYTES_PER_TURN = 1 << 20  # appended, before others have their turn of the loop
+_CUTS_PER_TURN = 4
+_FIRST_RECONNECT_MS = 50
+_LONGEST_THROTTLE_MS = 1_000  # before the rate is looked at anew: it may have been raised
+
+# The leader has dropped the session or never had it: the next request begins another, at once.
+_SESSION_LOST = (FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError)
+
+
+class Fetcher:
+    """One of the fetchers of a leader; `close` ends it."""
+
+    __slots__ = (
+        "_backoff_ms",
+        "_connection",
+        "_ended",
+        "_followed",
+        "_is_lost",
+        "_node",
+        "_requests",
+        "_resting",
+        "_task",
+        "_tickets",
+        "_work",
+    )
+
+    def __init__(self, node: Node, peers: Peers, leader_id: int, number: int) -> None:
+        self._node = node
+        self._connection = LeaderConnection(node, peers, leader_id, number)
+        self._requests = FetchRequests(_limits(node.config))
+        self._followed: dict[TopicPartition, Followed] = {}
+        self._resting: list[tuple[int, int, Followed]] = []  # a heap by when they are due
+        self._tickets = 0  # keeps equal times apart in the heap
+        self._backoff_ms = _FIRST_RECONNECT_MS
+        self._is_lost = False  # and the log has been told
+        self._work = asyncio.Event()  # there may be something to ask for
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._ended = asyncio.Event()
+        self._task.add_done_callback(lambda _: self._ended.set())
+
+    @property
+    def leader_id(self) -> int:
+        return self._connection.leader_id
+
+    @property
+    def followed(self) -> dict[TopicPartition, Followed]:
+        """What is copied here."""
+        return self._followed
+
+    def configure(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed."""
+        self._requests.limit(_limits(config))
+
+    def follow(self, replica: Replica) -> None:
+        """Copy the partition from now on; once more in a new epoch of its leader."""
+        name = replica.topic_partition
+        before = self._followed.get(name)
+        if before is not None and before.replica is not replica:
+            self._requests.forget(name)
+        followed = Followed(replica, self._node)
+        self._followed[name] = followed
+        self._ask_for(followed)
+        self._work.set()
+
+    def unfollow(self, name: TopicPartition) -> None:
+        """What is still to arrive for it is dropped."""
+        if self._followed.pop(name, None) is not None:
+            self._requests.forget(name)
+
+    def close(self) -> None:
+        """Nothing is appended after this; the connection goes with the next turn of the loop."""
+        self._task.cancel()
+
+    async def closed(self) -> None:
+        """Return when the connection is gone, after `close`."""
+        await self._ended.wait()
+
+    # --- the loop --------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                await self._replicate()
+                self._requests.begin_anew()
+                await asyncio.sleep(self._backoff_ms / 1000)
+                longest_ms = self._node.config.int("replica.fetch.backoff.ms")
+                self._backoff_ms = min(2 * self._backoff_ms, max(longest_ms, _FIRST_RECONNECT_MS))
+        finally:
+            self._connection.close()
+
+    async def _replicate(self) -> None:
+        """Connect and copy until something goes wrong with the connection, or with the leader."""
+        try:
+            await self._connection.open()
+            while True:
+                await self._round()
+                self._found()
+        except BarnabasError as error:
+            self._lost(error)
+        except Exception:
+            # A mistake of ours; but whoever does not fetch leaves the ISR, with all partitions.
+            _log.exception("copying from broker %d has failed, and begins anew", self.leader_id)
+        finally:
+            self._connection.close()
+
+    def _found(self) -> None:
+        self._backoff_ms = _FIRST_RECONNECT_MS
+        if self._is_lost:
+            self._is_lost = False
+            _log.info("broker %d can be followed again", self.leader_id)
+
+    def _lost(self, error: BarnabasError) -> None:
+        """Say so once, and not with every attempt."""
+        is_news = not (self._is_lost or self._node.ends_with_all)
+        level = logging.WARNING if is_news else logging.DEBUG
+        self._is_lost = True
+        count = len(self._followed)
+        _log.log(
+            level,
+            "%d partition%s cannot be copied from broker %d: %s; it is tried until that works, or "
+            "another broker leads",
+            count,
+            "" if count == 1 else "s",
+            self.leader_id,
+            error,
+        )
+
+    async def _round(self) -> None:
+        """One request and its answer."""
+        self._end_rests()
+        if not len(self._requests):
+            await self._wait_for_work()
+            return
+        request, version = self._requests.next(
+            Asker(self._node.broker_id, self._node.broker_epoch, self._connection.fetch_version)
+        )
+        try:
+            await self._carry_out(await self._connection.fetch(request, version))
+        except _SESSION_LOST as error:
+            _log.debug("broker %d: %s", self.leader_id, error)
+
+    def _ask_for(self, followed: Followed) -> None:
+        throttled_ms = followed.throttled_ms(self._node.clock.monotonic_ms())
+        if throttled_ms:
+            self._rest(followed, min(throttled_ms, _LONGEST_THROTTLE_MS))
+            return
+        self._requests.want(
+            followed.replica.topic_partition, followed.topic_id, followed.fetch_from()
+        )
+
+    # --- an answer -------------------------------------------------------------------------------
+
+    async def _carry_out(self, response: FetchResponse) -> None:
+        """Append what has arrived, and ask for what comes behind it."""
+        now_ms = self._node.clock.monotonic_ms()
+        taken_bytes = 0
+        cut: list[TopicPartition] = []
+        flushing: list[Replica] = []
+        lost: dict[TopicPartition, Followed] = {}
+        for answered in self._requests.answered(response):
+            followed = self._followed.get(answered.topic_partition)
+            if followed is None:
+                continue
+            if followed.is_cut:  # since before, when there was no descriptor to settle it with
+                cut.append(answered.topic_partition)
+                self._ask_for(followed)
+                continue
+            self._take(followed, answered, now_ms, lost)
+            if followed.is_cut:
+                cut.append(answered.topic_partition)
+                if len(cut) % _CUTS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+            records = answered.data.records
+            if records:
+                taken_bytes += len(records)
+                if followed.replica.flush is not None:
+                    flushing.append(followed.replica)
+                if taken_bytes >= _BYTES_PER_TURN:
+                    taken_bytes = 0
+                    await asyncio.sleep(0)
+        if cut:
+            await self._settle(cut)
+        for replica in flushing:
+            # What is to be flushed is not acknowledged before it is.
+            await replica.flushed(replica.log.log_end_offset)
+        if lost:
+            await self._find_bounds(lost)
+
+    def _take(
+        self,
+        followed: Followed,
+        answered: Answered,
+        now_ms: int,
+        lost: dict[TopicPartition, Followed],
+    ) -> None:
+        """One partition's part of an answer; one that is out of range is noted as `lost`."""
+        try:
+            step = followed.take(answered.sent, answered.data, now_ms)
+        except OSError as error:
+            self._disk_failed(followed, error)
+        except (CorruptData, KafkaError) as error:
+            _log.error(
+                "what broker %d sent of %s from offset %d on cannot be appended: %s",
+                self.leader_id,
+                answered.topic_partition,
+                answered.sent.offset,
+                error,
+            )
+            self._rest(followed, self._node.config.int("replica.fetch.backoff.ms"))
+        except Exception:
+            # A mistake of ours. It stops this partition, as in Kafka, and not all others.
+            _log.exception(
+                "%s is not copied any more, until its leader is named again",
+                answered.topic_partition,
+            )
+            self.unfollow(answered.topic_partition)
+        else:
+            if type(step) is AskBounds:
+                self._requests.forget(answered.topic_partition)
+                lost[answered.topic_partition] = followed
+            else:
+                self._go_on(followed, step)
+
+    def _go_on(self, followed: Followed, step: Step) -> None:
+        if type(step) is Wait:
+            self._rest(followed, step.ms)
+        else:
+            self._ask_for(followed)
+
+    async def _find_bounds(self, lost: dict[TopicPartition, Followed]) -> None:
+        """Those partitions are out of range: where do the leader's logs begin and end?"""
+        backoff_ms = self._node.config.int("replica.fetch.backoff.ms")
+        try:
+            found = await self._connection.bounds(
+                {name: followed.fetch_from().leader_epoch for name, followed in lost.items()}
+            )
+        except BarnabasError:
+            for followed in lost.values():
+                self._rest(followed, backoff_ms)
+            raise
+        for name, followed in lost.items():
+            bounds = found.get(name)
+            if self._followed.get(name) is not followed:
+                continue
+            if bounds is None or bounds.error_code:
+                self._rest(followed, backoff_ms)
+                continue
+            try:
+                step = followed.bounds(bounds.earliest, bounds.latest)
+            except OSError as error:
+                self._disk_failed(followed, error)
+                continue
+            self._go_on(followed, step)
+            if followed.is_cut:
+                await self._settle([name])
+
+    async def _settle(self, cut: Sequence[TopicPartition]) -> None:
+        """Wait until these cuts are on disk: nothing is asked for above them before."""
+        replicas = self._node.replicas
+        await in_turns(settling(replicas, cut), replicas.lanes.background)
+        for name in cut:
+            followed = self._followed.get(name)
+            if followed is not None and followed.is_cut:
+                self._rest(followed, self._node.config.int("replica.fetch.backoff.ms"))
+
+    def _disk_failed(self, followed: Followed, error: OSError) -> None:
+        if is_out_of_descriptors(error):  # which is no fault of the disk: it is asked for again
+            self._rest(followed, self._node.config.int("replica.fetch.backoff.ms"))
+        else:
+            self.unfollow(followed.replica.topic_partition)
+        self._node.replicas.fail_directory(followed.replica, error)
+
+    # --- partitions in trouble -------------------------------------------------------------------
+
+    def _rest(self, followed: Followed, wait_ms: int) -> None:
+        """Leave it out for a while: asked for, it would be answered with its error at once."""
+        name = followed.replica.topic_partition
+        if self._followed.get(name) is not followed:
+            return
+        self._requests.forget(name)
+        due_ms = self._node.clock.monotonic_ms() + wait_ms
+        heapq.heappush(self._resting, (due_ms, self._tickets, followed))
+        self._tickets += 1
+
+    def _end_rests(self) -> None:
+        now_ms = self._node.clock.monotonic_ms()
+        while self._resting and self._resting[0][0] <= now_ms:
+            followed = heapq.heappop(self._resting)[2]
+            if self._followed.get(followed.replica.topic_partition) is followed:
+                self._ask_for(followed)
+
+    async def _wait_for_work(self) -> None:
+        self._work.clear()
+        due_s = None
+        if self._resting:
+            due_s = max(self._resting[0][0] - self._node.clock.monotonic_ms(), 1) / 1000
+        try:
+            async with asyncio.timeout(due_s):
+                await self._work.wait()
+        except TimeoutError:
+            return  # a rest is over
+
+
+def _limits(config: BrokerConfig) -> Limits:
+    return Limits(
+        max_wait_ms=config.int("replica.fetch.wait.max.ms"),
+        min_bytes=config.int("replica.fetch.min.bytes"),
+        max_bytes=config.int("replica.fetch.response.max.bytes"),
+        partition_max_bytes=config.int("replica.fetch.max.bytes"),
+    )

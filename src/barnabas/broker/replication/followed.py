@@ -1,0 +1,216 @@
+"""One partition that is followed here: the machine that decides, and the log in which it is done.
+
+Owns the order "append, write, then ask for more": what a follower asks for next is what it
+acknowledges, so its machine hears of records that are in the file and of no others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.replication.fetch_requests import NO_TOPIC_ID
+from barnabas.replication.follower import (
+    Append,
+    EpochEnd,
+    Fetched,
+    Follower,
+    StartAt,
+    Step,
+    Truncate,
+)
+from barnabas.storage.directory import DirectoryError
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Node
+    from barnabas.broker.partitions.replica import Replica
+    from barnabas.broker.partitions.replicas import Replicas
+    from barnabas.broker.runtime.steps import Steps
+    from barnabas.protocol.messages.fetch import PartitionData
+    from barnabas.replication.follower import FetchFrom
+    from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_NO_EPOCH = -1
+
+
+class Lag(NamedTuple):
+    """How far a follower is behind, by what its leader said last."""
+
+    records: int
+    """Below the leader's high watermark, and not here yet."""
+    ms: int
+    """For how long that has been more than none."""
+
+
+class Followed:
+    """What a fetcher keeps of a partition, from one LeaderAndIsr to the next."""
+
+    __slots__ = (
+        "_behind_since_ms",
+        "_clock",
+        "_follower",
+        "_has_been_level",
+        "_replicas",
+        "_throttles",
+        "lag_records",
+        "replica",
+        "topic_id",
+    )
+
+    def __init__(self, replica: Replica, node: Node) -> None:
+        self.replica = replica
+        self.topic_id = replica.log.topic_id or NO_TOPIC_ID
+        self.lag_records = 0
+        self._clock = node.clock
+        self._behind_since_ms = node.clock.monotonic_ms()
+        self._has_been_level = node.broker_id in replica.partition.isr  # ... at the last answer
+        self._replicas = node.replicas
+        self._throttles = node.throttles
+        self._follower = Follower(
+            replica.partition,
+            replica.log,
+            backoff_ms=node.config.int("replica.fetch.backoff.ms"),
+        )
+
+    def fetch_from(self) -> FetchFrom:
+        return self._follower.fetch_from()
+
+    def take(self, sent: FetchFrom, data: PartitionData, now_ms: int) -> Step:
+        """Do what an answer asks for, as far as it can be done here; returns the step.
+
+        `Wait` and `AskBounds` are left to the fetcher. Raises CorruptData and KafkaError for
+        records that cannot be appended, and OSError, by which the log has failed.
+        """
+        records = data.records
+        size_bytes = len(records) if isinstance(records, memoryview) else 0
+        end = data.diverging_epoch
+        diverging = None if end.epoch == _NO_EPOCH else EpochEnd(end.epoch, end.end_offset)
+        got = Fetched(
+            data.error_code, data.high_watermark, data.log_start_offset, diverging, size_bytes
+        )
+        step = self._follower.answered(sent, got)
+        if type(step) is Append:
+            before = self.replica.log.log_end_offset
+            if isinstance(records, memoryview) and size_bytes:
+                self._append(records, now_ms)
+            self.replica.copied(size_bytes, before, self._follower.appended(got))
+            self._level(got, now_ms)
+        else:
+            self._cut(step)
+        return step
+
+    def bounds(self, earliest: int, latest: int) -> Step:
+        """Where the leader's log begins and ends: begin anew there, or cut back. OSError."""
+        step = self._follower.bounds(earliest, latest)
+        self._cut(step)
+        return step
+
+    def lag(self, now_ms: int) -> Lag:
+        return Lag(self.lag_records, now_ms - self._behind_since_ms if self.lag_records else 0)
+
+    def throttled_ms(self, now_ms: int) -> int:
+        """For how long it must not be asked for: it lags, and its rate is used up (RE-13)."""
+        if self._has_been_level:
+            return 0
+        throttle = self._throttles.of_follower(self.replica)
+        return 0 if throttle is None else throttle.wait_ms(now_ms)
+
+    def _append(self, records: memoryview, now_ms: int) -> None:
+        replica = self.replica
+        replica.log.append_as_follower(records, self._clock.wall_ms())
+        throttle = self._throttles.of_follower(replica)
+        if throttle is not None:
+            throttle.record(len(records), now_ms)
+        replica.write_staged()
+        if replica.flush is None and replica.log.due_flush(now_ms):
+            self._replicas.start_flush(replica)
+
+    def _level(self, got: Fetched, now_ms: int) -> None:
+        """What the leader has deleted nobody shall read here either; and how far we are."""
+        log = self.replica.log
+        begin = min(got.log_start_offset, self.replica.high_watermark)
+        if begin > log.log_start_offset:
+            log.raise_log_start(begin)
+            self.replica.log_start_moved()
+        lag_records = got.high_watermark - log.log_end_offset
+        self._has_been_level = lag_records <= 0
+        if lag_records > 0:
+            if not self.lag_records:
+                self._behind_since_ms = now_ms
+            self.lag_records = lag_records
+        else:
+            self.lag_records = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the log was cut, and that is not on disk yet: see `settling`."""
+        return self.replica.log.unsettled is not None
+
+    def _cut(self, step: Step) -> None:
+        replica = self.replica
+        if type(step) is Truncate or type(step) is StartAt:
+            replica.log.segments[-1].need_descriptors()
+        if type(step) is Truncate:
+            _say_lost(replica, step)
+            # Through the store: the recovery point may move back, and must be on disk before
+            # anything is appended. The fetcher has that done, for all partitions of an answer.
+            self._replicas.store.begin_truncate(replica.topic_partition, step.offset)
+            if step.lost_committed:
+                replica.wake_watchers()  # what consumers were told of is no more
+        elif type(step) is StartAt:
+            _say_lost(replica, step)
+            self._replicas.store.begin_start_at(replica.topic_partition, step.offset)
+            replica.log_start_moved()
+
+
+def settling(replicas: Replicas, names: Sequence[TopicPartition]) -> Steps[None]:
+    """Have on disk what was cut from these logs: one wait for all of them.
+
+    Without a file descriptor some stay cut, until somebody writes there or this is done again.
+    """
+    store = replicas.store
+    for name in names:
+        try:
+            for _ in store.learn(name):
+                yield None
+        except OSError as error:
+            if name in store.logs:
+                replicas.directory_failed(store.directory_of(name), error)
+    try:
+        failed = yield partial(store.settle, names)
+    except DirectoryError as error:
+        replicas.directory_failed(error.directory, error)
+        return
+    for log, reason in failed:
+        name = log.topic_partition
+        if store.logs.get(name) is log:
+            replicas.directory_failed(store.directory_of(name), reason)
+    for name in names:
+        cut = store.logs[name].unsettled if name in store.logs else None
+        if cut is not None and cut.is_settled:
+            store.logs[name].settle()
+
+
+def _say_lost(replica: Replica, step: Truncate | StartAt) -> None:
+    if step.lost_committed:
+        _log.warning(
+            "%s is cut back to offset %d, by %d records that had been committed: its leader in "
+            "epoch %d, elected uncleanly, does not have them",
+            replica.topic_partition,
+            step.offset,
+            step.lost_committed,
+            replica.partition.leader_epoch,
+        )
+    elif type(step) is Truncate and step.offset < replica.log.log_end_offset:
+        _log.info(
+            "%s is cut back to offset %d from %d: from there on its leader in epoch %d has another "
+            "log",
+            replica.topic_partition,
+            step.offset,
+            replica.log.log_end_offset,
+            replica.partition.leader_epoch,
+        )

@@ -1,0 +1,147 @@
+"""The connection on which a fetcher asks a leader: Fetch, and ListOffsets if it lost its place.
+
+One request is on its way at a time. A connection that was lost is made again by `open`; where the
+leader is reached is looked up then, since it may have come back elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.broker.replication.receive_memory import ReceiveMemory
+from barnabas.client.errors import ConnectionLost
+from barnabas.errors import UnsupportedVersion
+from barnabas.protocol.api import FETCH, LIST_OFFSETS
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas.types import TopicPartition, by_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.context import Node
+    from barnabas.broker.inter_broker.peers import Peers
+    from barnabas.client.channel import Channel
+    from barnabas.cluster.image import BrokerImage
+    from barnabas.protocol.message import Message
+
+_EARLIEST, _LATEST = -2, -1
+_DIVERGING_EPOCHS = 12  # the first version of Fetch that tells where logs part (KIP-595)
+
+
+class Bounds(NamedTuple):
+    """Where a leader's log begins and ends, or why it does not say."""
+
+    error_code: int
+    earliest: int
+    latest: int
+
+
+class LeaderConnection:
+    """To one leader, by its id."""
+
+    __slots__ = (
+        "_channel",
+        "_memory",
+        "_node",
+        "_number",
+        "_peers",
+        "fetch_version",
+        "leader_id",
+    )
+
+    def __init__(self, node: Node, peers: Peers, leader_id: int, number: int) -> None:
+        """`number` tells the fetchers of a leader apart, in their client ids."""
+        self._node = node
+        self._peers = peers
+        self._number = number
+        self._memory = ReceiveMemory()
+        self._channel: Channel | None = None
+        self.leader_id = leader_id
+        self.fetch_version = 0
+        """The highest that both sides know; set by `open`."""
+
+    async def open(self) -> None:
+        """Raises ConnectionLost, NoAnswer; UnsupportedVersion for a leader that is too old."""
+        channel = await self._peers.connect(
+            self._leader(),
+            f"fetcher-{self._number}",
+            self._node.config.int("replica.socket.timeout.ms"),
+            self._memory,
+        )
+        self._channel = channel
+        self.fetch_version = channel.version(FETCH)
+        if self.fetch_version < _DIVERGING_EPOCHS:
+            raise UnsupportedVersion(
+                f"broker {self.leader_id} offers Fetch up to {self.fetch_version}; a follower "
+                f"needs {_DIVERGING_EPOCHS}, of Kafka 2.7"
+            )
+
+    def _leader(self) -> BrokerImage:
+        known = self._node.image.brokers.get(self.leader_id)
+        if known is None:
+            raise ConnectionLost(f"broker {self.leader_id} is not registered at the moment")
+        return known
+
+    def close(self) -> None:
+        """Safe at any time."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.close()
+
+    async def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
+        """The answer; its records are views of the buffer that received them, which is used again
+        when nobody has such a view any more. Raises ConnectionLost, NoAnswer, CorruptData."""
+        assert self._channel is not None
+        response = await self._channel.send(FETCH, request, version)
+        assert isinstance(response, FetchResponse)
+        return response
+
+    async def bounds(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Bounds]:
+        """Where the leader's logs begin and end, in these leader epochs. Raises as `fetch` does."""
+        earliest, latest = await asyncio.gather(
+            self._list_offsets(epochs, _EARLIEST), self._list_offsets(epochs, _LATEST)
+        )
+        begins, ends = _rows(earliest), _rows(latest)
+        return {
+            name: Bounds(begin.error_code or ends[name].error_code, begin.offset, ends[name].offset)
+            for name, begin in begins.items()
+            if name in ends
+        }
+
+    def _list_offsets(
+        self, epochs: Mapping[TopicPartition, int], timestamp: int
+    ) -> asyncio.Future[Message]:
+        assert self._channel is not None
+        topics = [
+            ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsPartition(
+                        partition_index=number,
+                        current_leader_epoch=epochs[TopicPartition(topic, number)],
+                        timestamp=timestamp,
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic(epochs).items()
+        ]
+        request = ListOffsetsRequest(replica_id=self._node.broker_id, topics=topics)
+        return self._channel.send(LIST_OFFSETS, request, self._channel.version(LIST_OFFSETS))
+
+
+def _rows(response: Message) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
+    assert isinstance(response, ListOffsetsResponse)
+    return {
+        TopicPartition(topic.name, row.partition_index): row
+        for topic in response.topics
+        for row in topic.partitions
+    }

@@ -1,0 +1,82 @@
+"""A broker's clock, watched for jumps of the wall clock: says by which time records age.
+
+Looked at each second and whenever something is about to be removed by age, so that a jump is seen
+before anybody acts on it. `clock_jumps` judges; here it is carried out and logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from barnabas.broker.runtime.clock_jumps import LASTING_MS, ClockJumps, Finding, Turn
+from barnabas.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+_LOOK_EVERY_S = 1.0
+
+
+class WatchedClock:
+    """The same clock as the one that it is made of, and its ages."""
+
+    __slots__ = ("_jumps", "_timer", "monotonic_ms", "wall_ms")
+
+    def __init__(self, clock: Clock) -> None:
+        # The methods themselves: a produce request must not pay for being watched.
+        self.monotonic_ms = clock.monotonic_ms
+        self.wall_ms = clock.wall_ms
+        self._jumps = ClockJumps()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def trusted_wall_ms(self) -> int | None:
+        """Wall time for whoever removes by age; None: by no time for now, the clock has jumped."""
+        _, wall_ms = self._look()
+        return wall_ms if self._jumps.are_over else None
+
+    def latest_wall_ms(self) -> int:
+        """Wall time to be written where an age will be counted from it: see `ClockJumps`."""
+        return self._jumps.latest_ms(*self._look())
+
+    def start(self) -> None:
+        """Look at it regularly, from now on until `stop`."""
+        self._look()
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self.start)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> tuple[int, int]:
+        """The monotonic and the wall time that were looked at."""
+        now_ms, wall_ms = self.monotonic_ms(), self.wall_ms()
+        finding = self._jumps.look(now_ms, wall_ms)
+        if finding is not None:
+            _report(finding)
+        return now_ms, wall_ms
+
+
+def _report(finding: Finding) -> None:
+    if finding.turn is Turn.JUMPED:
+        _log.warning(
+            "the wall clock has jumped %s by %s: nothing is removed by its age (retention by time, "
+            "compaction, committed offsets, producer ids, transactional ids) until the new time "
+            "has lasted for %d minutes; set the clock if it is wrong",
+            "forwards" if finding.by_ms > 0 else "backwards",
+            _span(abs(finding.by_ms)),
+            LASTING_MS // 60_000,
+        )
+    elif finding.turn is Turn.CORRECTED:
+        _log.info("the wall clock is back where it was: removal by age goes on")
+    else:
+        _log.info("the wall clock's new time has lasted: removal by age goes on")
+
+
+def _span(ms: int) -> str:
+    """As a person reads it: `30 days 0:00:06`."""
+    minutes, seconds = divmod((ms + 500) // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    clock = f"{hours}:{minutes:02}:{seconds:02}"
+    return f"{days} day{'s' if days > 1 else ''} {clock}" if days else clock

@@ -1,0 +1,54 @@
+"""What ties a broker to the machine that it runs on: the seams of which the simulator has its own.
+
+The metadata store is the fourth and comes by itself, since brokers share it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.broker.network.listeners import Listener, bind
+from barnabas.broker.runtime.descriptors import Descriptors, of_this_process
+from barnabas.broker.runtime.disk_threads import Lanes, threads
+from barnabas.clock import Clock, Random, SystemClock, SystemRandom
+from barnabas.storage.files import Files, OsFiles
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux has it
+
+
+def _nothing() -> None:
+    """In a process that is not the broker's alone, its collector is not the broker's business."""
+
+
+class Machine(NamedTuple):
+    """A broker's machine. Connections are made through the event loop that the broker runs on."""
+
+    clock: Clock
+    random: Random
+    files: Files
+    bind: Callable[[Listener, int], list[socket.socket]]
+    """Listening sockets for (listener, backlog): see `listeners.bind`."""
+    boot_id: Callable[[], bytes]
+    """Which boot of the machine this is; empty where nobody can tell."""
+    lanes: Callable[[], Lanes] = threads
+    """Where one broker's calls wait for the disk."""
+    cleans_inline: bool = False
+    """Compact in this process, where there can be no other one (`log_cleaner`)."""
+    descriptors: Callable[[], Descriptors] = of_this_process
+    keep_objects: Callable[[], None] = _nothing
+    """What is in memory now stays for long: no cycle collector need look at it again."""
+
+
+def this_machine() -> Machine:
+    """The one that this process runs on."""
+    return Machine(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
+
+
+def _boot_id() -> bytes:
+    try:
+        return OsFiles().read(_BOOT_ID)
+    except OSError:
+        return b""

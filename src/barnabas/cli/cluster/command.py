@@ -1,0 +1,236 @@
+"""`barnabas cluster`: several brokers on one machine, with a ZooKeeper, to try what a cluster does.
+
+Kafka has no such command: there it is as many terminals as processes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from barnabas.cli.cluster.layout import CannotRun, Plan, existing_plan, make_plan
+from barnabas.cli.cluster.processes import (
+    launch_broker,
+    launch_zookeeper,
+    stop_all,
+    stop_process,
+    wait_for_broker,
+    wait_for_zookeeper,
+)
+from barnabas.cli.complaint import complain
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import key_values
+
+DEFAULT_DIRECTORY = Path(tempfile.gettempdir()) / "barnabas-cluster"
+_FIRST_PORT = 9092
+
+_directory = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_DIRECTORY,
+    show_default=True,
+    metavar="DIR",
+    help="Where the cluster keeps everything.",
+)
+
+
+@click.group()
+def cluster() -> None:
+    """Run a cluster of several brokers on this machine.
+
+    \b
+    Examples:
+      barnabas cluster start --brokers 3 --dir ~/cluster
+      barnabas cluster stop-broker 2 --dir ~/cluster
+      barnabas cluster start-broker 2 --dir ~/cluster
+      barnabas cluster stop --dir ~/cluster
+    """
+
+
+@cluster.command()
+@click.option(
+    "--brokers",
+    "count",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="Default: as many as it had before, or 3.",
+)
+@_directory
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65_535),
+    default=_FIRST_PORT,
+    show_default=True,
+    metavar="PORT",
+    help="New brokers listen on the first free ports from here on.",
+)
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A broker config for all of them; may be repeated.",
+)
+def start(count: int | None, directory: Path, port: int, overrides: tuple[str, ...]) -> int:
+    """Start a ZooKeeper and brokers 1 to N, and keep them until Ctrl-C or SIGTERM.
+
+    Each is a process of its own, which may be killed. The same directory is the same cluster, on
+    the same ports. Partitions get three replicas and need two of them in sync, unless --override
+    says otherwise. Of barnabas.metrics.port broker 1 takes the port itself, the others the next.
+
+    \b
+    Examples:
+      barnabas cluster start
+      barnabas cluster start --brokers 3 --dir ~/cluster
+      barnabas cluster start --dir ~/cluster --override num.partitions=6
+      barnabas cluster start --override barnabas.metrics.port=9400
+    """
+    from barnabas.cli.cluster.run import run
+
+    settings = key_values(overrides, "--override")
+    return _told("start", lambda: run(make_plan(directory, count, settings, port)))
+
+
+@cluster.command()
+@_directory
+def stop(directory: Path) -> int:
+    """Stop a cluster in order, from another terminal, or after its command was killed.
+
+    \b
+    Examples:
+      barnabas cluster stop
+      barnabas cluster stop --dir ~/cluster
+    """
+
+    def work() -> int:
+        plan = existing_plan(directory)
+        running = plan.running()
+        # Whoever keeps them together would take it for a misfortune.
+        if not stop_process("the cluster's command", directory) and not running:
+            raise CannotRun(f"nothing runs in {directory}")
+        stop_all(plan)
+        for name in running:
+            click.echo(f"Stopped {name}.")
+        return EXIT_OK
+
+    return _told("stop", work)
+
+
+@cluster.command("stop-broker")
+@click.argument("broker_id", metavar="N", type=int)
+@_directory
+def stop_broker(broker_id: int, directory: Path) -> int:
+    """Stop one broker in order: others lead first what it leads.
+
+    \b
+    Examples:
+      barnabas cluster stop-broker 2
+      barnabas cluster stop-broker 2 --dir ~/cluster
+    """
+
+    def work() -> int:
+        plan = _with_broker(directory, broker_id)
+        if not stop_process(f"broker {broker_id}", plan.broker_directory(broker_id)):
+            raise CannotRun(f"broker {broker_id} does not run")
+        click.echo(f"Stopped broker {broker_id}.")
+        return EXIT_OK
+
+    return _told("stop-broker", work)
+
+
+@cluster.command("start-broker")
+@click.argument("broker_id", metavar="N", type=int)
+@_directory
+def start_broker(broker_id: int, directory: Path) -> int:
+    """Start one broker again that was stopped or killed; it returns when that is ready.
+
+    After a kill it waits until its old session has expired.
+
+    \b
+    Examples:
+      barnabas cluster start-broker 2
+      barnabas cluster start-broker 2 --dir ~/cluster
+    """
+
+    def work() -> int:
+        plan = _with_broker(directory, broker_id)
+        running = plan.running()
+        if f"broker {broker_id}" in running:
+            pid = running[f"broker {broker_id}"].pid
+            raise CannotRun(f"broker {broker_id} runs already, as process {pid}")
+        if "zookeeper" not in running:
+            raise CannotRun(
+                f"no zookeeper runs in {directory}: `barnabas cluster start` starts everything, "
+                "`barnabas cluster start-zookeeper` that alone"
+            )
+        started = launch_broker(plan, broker_id)
+        wait_for_broker(started, lambda: False)
+        click.echo(f"broker {broker_id} pid {started.process.pid} on {plan.address(broker_id)}")
+        return EXIT_OK
+
+    return _told("start-broker", work)
+
+
+@cluster.command("stop-zookeeper")
+@_directory
+def stop_zookeeper(directory: Path) -> int:
+    """Stop what the brokers keep their metadata in; they serve on, and cannot elect anybody.
+
+    \b
+    Examples:
+      barnabas cluster stop-zookeeper
+      barnabas cluster stop-zookeeper --dir ~/cluster
+    """
+
+    def work() -> int:
+        if not stop_process("zookeeper", existing_plan(directory).zookeeper_directory):
+            raise CannotRun("zookeeper does not run")
+        click.echo("Stopped zookeeper.")
+        return EXIT_OK
+
+    return _told("stop-zookeeper", work)
+
+
+@cluster.command("start-zookeeper")
+@_directory
+def start_zookeeper(directory: Path) -> int:
+    """Start it again after it was stopped or killed; it has kept everything.
+
+    \b
+    Examples:
+      barnabas cluster start-zookeeper
+      barnabas cluster start-zookeeper --dir ~/cluster
+    """
+
+    def work() -> int:
+        plan = existing_plan(directory)
+        running = plan.running()
+        if "zookeeper" in running:
+            raise CannotRun(f"zookeeper runs already, as process {running['zookeeper'].pid}")
+        started = launch_zookeeper(plan)
+        wait_for_zookeeper(plan, started, lambda: False)
+        click.echo(f"zookeeper pid {started.process.pid} on {plan.zookeeper_address}")
+        return EXIT_OK
+
+    return _told("start-zookeeper", work)
+
+
+def _told(command: str, work: Callable[[], int]) -> int:
+    """The exit code of what the work does; what prevents it is told."""
+    try:
+        return work()
+    except CannotRun as error:
+        complain(f"barnabas cluster {command}", str(error))
+        return EXIT_FAILURE
+
+
+def _with_broker(directory: Path, broker_id: int) -> Plan:
+    """The plan of a cluster that has this broker. Raises CannotRun."""
+    plan = existing_plan(directory)
+    if broker_id not in plan.ports:
+        raise CannotRun(f"the cluster in {directory} has brokers 1 to {len(plan.ports)}")
+    return plan

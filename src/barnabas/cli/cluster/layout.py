@@ -1,0 +1,207 @@
+"""A cluster on one machine, as it is kept in its directory: who listens where, with which configs.
+
+    cluster.json      the ports, the same after a restart, and the configs of the last start
+    zookeeper/        the tree of the cluster's metadata
+    broker-1/ ...     each broker's log directory, with `barnabas.out`, what it says
+
+Every process has a `barnabas.pid` in its directory, the command that keeps them together in the
+uppermost one: so anybody may stop a broker and start it again, whoever has started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.cli.server.pid_file import PidFile, read_pid_file
+from barnabas.config.metrics_ports import METRICS_PORT, metrics_port
+from barnabas.errors import BarnabasError
+
+HOST = "127.0.0.1"
+SESSION_MS = 6_000
+
+_FILE_NAME = "cluster.json"
+_VERSION = 1
+_LAST_PORT = 65_535
+_OWN_KEYS = ("broker.id", "listeners", "advertised.listeners", "log.dir", "log.dirs")
+
+
+class CannotRun(BarnabasError):
+    """The message says why, and what to do."""
+
+
+class Plan(NamedTuple):
+    """All that is needed to start any process of the cluster."""
+
+    directory: Path
+    zookeeper_port: int
+    ports: Mapping[int, int]  # of the brokers, by id
+    overrides: Mapping[str, str]  # of the command line
+
+    @property
+    def zookeeper_directory(self) -> Path:
+        return self.directory / "zookeeper"
+
+    @property
+    def zookeeper_address(self) -> str:
+        return f"{HOST}:{self.zookeeper_port}"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(map(self.address, self.ports))
+
+    def address(self, broker_id: int) -> str:
+        return f"{HOST}:{self.ports[broker_id]}"
+
+    def metrics_address(self, broker_id: int) -> str:
+        """Where a broker serves `GET /metrics`; nothing if it does not."""
+        port = metrics_port(self.overrides, broker_id).get(METRICS_PORT)
+        return f"{HOST}:{port}" if port is not None else ""
+
+    def broker_directory(self, broker_id: int) -> Path:
+        return self.directory / f"broker-{broker_id}"
+
+    def configs(self, broker_id: int) -> dict[str, str]:
+        """What makes a broker of this cluster of it; the command line's overrides win."""
+        return {
+            **profile(len(self.ports)),
+            **self.overrides,
+            **metrics_port(self.overrides, broker_id),
+            "broker.id": str(broker_id),
+            "listeners": f"PLAINTEXT://{self.address(broker_id)}",
+            "zookeeper.connect": self.zookeeper_address,
+        }
+
+    def running(self) -> dict[str, PidFile]:
+        """The processes that live, by name: "broker 1", ... and "zookeeper" at last."""
+        places = {f"broker {each}": self.broker_directory(each) for each in self.ports}
+        places["zookeeper"] = self.zookeeper_directory
+        recorded = {name: read_pid_file(place) for name, place in places.items()}
+        return {name: each for name, each in recorded.items() if each is not None and each.is_alive}
+
+
+def profile(count: int) -> dict[str, str]:
+    """The configs of `count` brokers that outlive the death of one (if there are three)."""
+    replicas = str(min(3, count))
+    min_isr = "2" if count >= 3 else "1"
+    return {
+        "default.replication.factor": replicas,
+        "min.insync.replicas": min_isr,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": min_isr,
+        "group.initial.rebalance.delay.ms": "0",
+        "controlled.shutdown.retry.backoff.ms": "500",
+        "zookeeper.session.timeout.ms": str(SESSION_MS),
+    }
+
+
+def check_overrides(overrides: Mapping[str, str]) -> None:
+    """Raises CannotRun for what every broker needs for itself."""
+    for key in overrides:
+        if key in _OWN_KEYS or key == "zookeeper.connect":
+            raise CannotRun(f"--override {key}: the cluster decides that itself, for each broker")
+
+
+def read_plan(directory: Path) -> Plan | None:
+    """What was planned there; None if nothing was. Raises CannotRun."""
+    path = directory / _FILE_NAME
+    try:
+        stored = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise CannotRun(
+            f"{path} is not JSON ({error}): remove it, and new ports are taken"
+        ) from error
+    try:
+        if stored["version"] != _VERSION:
+            raise CannotRun(f"{path} is of a version that is not known here: {stored['version']}")
+        return Plan(
+            directory,
+            int(stored["zookeeper_port"]),
+            {int(broker_id): int(port) for broker_id, port in stored["ports"].items()},
+            {str(key): str(value) for key, value in stored["overrides"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CannotRun(
+            f"{path} says nothing of a cluster ({error!r}): remove it, and new ports are taken"
+        ) from error
+
+
+def write_plan(plan: Plan) -> None:
+    """Kept for the next start; whole or not at all."""
+    stored = {
+        "version": _VERSION,
+        "zookeeper_port": plan.zookeeper_port,
+        "ports": plan.ports,
+        "overrides": plan.overrides,
+    }
+    plan.directory.mkdir(parents=True, exist_ok=True)
+    path = plan.directory / _FILE_NAME
+    written = path.with_suffix(".new")
+    written.write_text(json.dumps(stored, indent=2) + "\n")
+    written.replace(path)
+
+
+def existing_plan(directory: Path) -> Plan:
+    """The plan of a cluster that was started there. Raises CannotRun."""
+    plan = read_plan(directory)
+    if plan is None:
+        raise CannotRun(
+            f"no cluster in {directory}: --dir says where, `barnabas cluster start` makes one"
+        )
+    return plan
+
+
+def make_plan(
+    directory: Path, count: int | None, overrides: Mapping[str, str], first_port: int
+) -> Plan:
+    """The cluster that was there before, or a new one, on free ports from `first_port` on.
+
+    It may get more brokers than it had, not fewer. Raises CannotRun.
+    """
+    check_overrides(overrides)
+    before = read_plan(directory)
+    if before is None:
+        wanted = 3 if count is None else count
+        free = _free_ports(first_port, _metrics_ports(overrides, wanted))
+        ports = {broker_id: next(free) for broker_id in range(1, wanted + 1)}
+        return Plan(directory, next(free), ports, overrides)
+    had = len(before.ports)
+    wanted = had if count is None else count
+    if wanted < had:
+        raise CannotRun(
+            f"the cluster in {directory} has {had} brokers, and their partitions would have no "
+            f"home on {wanted}: take another --dir"
+        )
+    taken = [before.zookeeper_port, *before.ports.values(), *_metrics_ports(overrides, wanted)]
+    free = _free_ports(first_port, taken)
+    added = {broker_id: next(free) for broker_id in range(had + 1, wanted + 1)}
+    return before._replace(ports={**before.ports, **added}, overrides=overrides)
+
+
+def _metrics_ports(overrides: Mapping[str, str], count: int) -> list[int]:
+    settings = (metrics_port(overrides, broker_id) for broker_id in range(1, count + 1))
+    return [int(each[METRICS_PORT]) for each in settings if each]
+
+
+def _free_ports(first: int, taken: Iterable[int]) -> Iterator[int]:
+    """Ports from there on that nobody listens on now. Raises CannotRun at their end."""
+    avoided = frozenset(taken)
+    yield from (
+        port for port in range(first, _LAST_PORT + 1) if port not in avoided and _free(port)
+    )
+    raise CannotRun(f"no free port from {first} on")
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe, contextlib.suppress(OSError):
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((HOST, port))
+        return True
+    return False

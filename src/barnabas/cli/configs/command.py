@@ -1,0 +1,200 @@
+"""`barnabas configs`: what `kafka-configs.sh` is, for topics and brokers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+from barnabas.cli.complaint import warn
+from barnabas.cli.configs.changes import BadChange, operations
+from barnabas.cli.configs.text import (
+    describe_configs_text,
+    describe_configs_values,
+    explain_text,
+    shown_entries,
+)
+from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.configs import (
+    BROKER,
+    TOPIC,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigOperationType,
+    ConfigResource,
+)
+from barnabas.config import inert_warning, topic_warnings
+from barnabas.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LISTS = "KEY=VALUE[,...]"
+
+
+def _whose(command: F) -> F:
+    """The options that name what has the configs."""
+    topic = click.option("--topic", metavar="NAME", help="Of this topic.")
+    broker = click.option("--broker", type=click.IntRange(0), metavar="ID", help="Of this broker.")
+    defaults = click.option(
+        "--broker-defaults", is_flag=True, help="Of all brokers that have no value of their own."
+    )
+    return topic(broker(defaults(command)))
+
+
+@click.group()
+def configs() -> None:
+    """Show and change the configs of topics and brokers while they run.
+
+    \b
+    Examples:
+      barnabas configs describe --topic test
+      barnabas configs alter --topic test --add retention.ms=86400000
+      barnabas configs alter --broker-defaults --add log.cleaner.threads=2
+      barnabas configs describe --explain min.insync.replicas
+    """
+
+
+@configs.command()
+@_whose
+@click.option("--all", "everything", is_flag=True, help="Also what was not set for it.")
+@click.option("--explain", metavar="KEY", help="Say what a config is for; asks no broker.")
+@as_json
+@bootstrap_server
+def describe(  # noqa: PLR0913  (a command's parameters are its options)
+    topic: str | None,
+    broker: int | None,
+    broker_defaults: bool,
+    everything: bool,
+    explain: str | None,
+    as_json: bool,
+    servers: str,
+) -> None:
+    """Show the configs that were set for a topic, a broker or all brokers.
+
+    With --all every config, with where its value comes from. On a terminal it is a table; into a
+    pipe or a file, the lines that Kafka prints.
+
+    \b
+    Examples:
+      barnabas configs describe --topic test
+      barnabas configs describe --broker 0 --all
+      barnabas configs describe --topic test --all --json
+      barnabas configs describe --explain min.insync.replicas
+    """
+    if explain is not None:
+        click.echo(explain_text(explain), nl=False)
+        return
+    resource = _resource(topic, broker, broker_defaults)
+
+    async def work() -> list[ConfigEntry]:
+        async with Admin(servers) as admin:
+            return await admin.describe_configs(
+                resource, include_synonyms=True, include_documentation=True
+            )
+
+    entries = shown_entries(resource, run_client(work()), everything)
+    if as_json:
+        click.echo(json.dumps(describe_configs_values(entries), indent=2))
+    elif sys.stdout.isatty():
+        from barnabas.cli.tables import show_configs
+
+        show_configs(resource, entries, everything)
+    else:
+        click.echo(describe_configs_text(resource, entries, everything), nl=False)
+
+
+@configs.command()
+@_whose
+@click.option("--add", "--add-config", "add", multiple=True, metavar=_LISTS, help="Set these.")
+@click.option(
+    "--delete",
+    "--delete-config",
+    "delete",
+    multiple=True,
+    metavar="KEY[,...]",
+    help="Back to the default.",
+)
+@click.option("--append", multiple=True, metavar=_LISTS, help="Put items at the end of a list.")
+@click.option("--subtract", multiple=True, metavar=_LISTS, help="Take items out of a list.")
+@click.option("--validate-only", is_flag=True, help="Only say whether it could be done.")
+@bootstrap_server
+def alter(  # noqa: PLR0913  (a command's parameters are its options)
+    topic: str | None,
+    broker: int | None,
+    broker_defaults: bool,
+    add: tuple[str, ...],
+    delete: tuple[str, ...],
+    append: tuple[str, ...],
+    subtract: tuple[str, ...],
+    validate_only: bool,
+    servers: str,
+) -> None:
+    """Change configs of a topic, a broker or all brokers: all of it or nothing.
+
+    A value that has commas stands in square brackets. What is changed holds at once.
+
+    \b
+    Examples:
+      barnabas configs alter --topic test --add retention.ms=1000,segment.bytes=1048576
+      barnabas configs alter --topic test --add cleanup.policy=[compact,delete]
+      barnabas configs alter --topic test --append cleanup.policy=compact
+      barnabas configs alter --topic test --delete retention.ms
+      barnabas configs alter --broker 0 --add log.cleaner.threads=2
+    """
+    resource = _resource(topic, broker, broker_defaults)
+    try:
+        changes = operations(add, delete, append, subtract)
+    except BadChange as error:
+        raise click.UsageError(str(error)) from error
+    if not changes:
+        raise click.UsageError("say what to change: --add, --delete, --append or --subtract")
+
+    async def work() -> None:
+        async with Admin(servers) as admin:
+            await admin.alter_configs(resource, changes, validate_only=validate_only)
+
+    run_client(work())
+    if validate_only:
+        click.echo("This could be done.")
+    elif resource.name:
+        kind = "broker" if resource.type == BROKER else "topic"
+        click.echo(f"Completed updating config for {kind} {resource.name}.")
+    else:
+        click.echo("Completed updating default config for brokers in the cluster.")
+    for warning in _warnings(resource, changes):
+        warn("barnabas configs alter", warning)
+
+
+def _resource(topic: str | None, broker: int | None, broker_defaults: bool) -> ConfigResource:
+    """What has the configs. Raises UsageError."""
+    if (topic is not None) + (broker is not None) + broker_defaults != 1:
+        raise click.UsageError("say whose configs: --topic, --broker or --broker-defaults")
+    if topic is not None:
+        if not topic:
+            raise click.UsageError("--topic needs a name")
+        return ConfigResource(TOPIC, topic)
+    return ConfigResource(BROKER, "" if broker is None else str(broker))
+
+
+def _warnings(resource: ConfigResource, changes: Iterable[ConfigOperation]) -> list[str]:
+    """What was set and changes nothing; a cluster of real Kafkas may obey more."""
+    values = {
+        change.name: change.value or ""
+        for change in changes
+        if change.op is not ConfigOperationType.DELETE
+    }
+    if resource.type == TOPIC:
+        return topic_warnings(values)
+    found = []
+    for name in values:
+        try:
+            warning = inert_warning(name)
+        except ConfigError:
+            continue  # the broker took it: it knows a config that we do not
+        if warning is not None:
+            found.append(warning)
+    return found

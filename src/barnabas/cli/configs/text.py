@@ -1,0 +1,119 @@
+"""What `configs describe` says: Kafka 3.9's lines to the byte, and values. Pure.
+
+Dynamic configs for topic test are:
+  retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from barnabas.client.admin.configs import (
+    BROKER,
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    STATIC_BROKER_CONFIG,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSynonym,
+)
+from barnabas.config import BROKER_KEYS, TOPIC_KEYS, ConfigKey
+from barnabas.config.dynamic_keys import scope_of
+from barnabas.config.key import unknown_key
+
+SOURCES = {
+    DYNAMIC_TOPIC_CONFIG: "DYNAMIC_TOPIC_CONFIG",
+    DYNAMIC_BROKER_CONFIG: "DYNAMIC_BROKER_CONFIG",
+    DYNAMIC_DEFAULT_BROKER_CONFIG: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    STATIC_BROKER_CONFIG: "STATIC_BROKER_CONFIG",
+    DEFAULT_CONFIG: "DEFAULT_CONFIG",
+}
+
+
+def shown_entries(
+    resource: ConfigResource, entries: Iterable[ConfigEntry], everything: bool
+) -> list[ConfigEntry]:
+    """Those that are set for this resource itself, or all; by name."""
+    own = DYNAMIC_TOPIC_CONFIG
+    if resource.type == BROKER:
+        own = DYNAMIC_BROKER_CONFIG if resource.name else DYNAMIC_DEFAULT_BROKER_CONFIG
+    return sorted(entry for entry in entries if everything or entry.source == own)
+
+
+def describe_configs_text(
+    resource: ConfigResource, entries: Iterable[ConfigEntry], everything: bool
+) -> str:
+    """Kafka's lines, each ended by a newline."""
+    lines = [heading(resource, everything)]
+    for entry in entries:
+        synonyms = ", ".join(map(synonym_text, entry.synonyms))
+        sensitive = "true" if entry.is_sensitive else "false"
+        lines.append(
+            f"  {entry.name}={_java(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def heading(resource: ConfigResource, everything: bool) -> str:
+    kind = "broker" if resource.type == BROKER else "topic"
+    if not resource.name:
+        return f"Default configs for {kind}s in the cluster are:"
+    return f"{'All' if everything else 'Dynamic'} configs for {kind} {resource.name} are:"
+
+
+def synonym_text(synonym: ConfigSynonym) -> str:
+    source = SOURCES.get(synonym.source, "UNKNOWN")
+    return f"{source}:{synonym.name}={_java(synonym.value)}"
+
+
+def describe_configs_values(entries: Iterable[ConfigEntry]) -> list[dict[str, Any]]:
+    """The same for JSON, with what the lines have no room for."""
+    return [
+        {
+            "name": entry.name,
+            "value": entry.value,
+            "source": SOURCES.get(entry.source, "UNKNOWN"),
+            "type": entry.type,
+            "read_only": entry.is_read_only,
+            "sensitive": entry.is_sensitive,
+            "synonyms": [
+                {"name": name, "value": value, "source": SOURCES.get(source, "UNKNOWN")}
+                for name, value, source in entry.synonyms
+            ],
+            "documentation": entry.documentation,
+        }
+        for entry in entries
+    ]
+
+
+def explain_text(name: str) -> str:
+    """All that there is to know about a config, of topics or brokers. Raises ConfigError."""
+    found = [
+        (kind, keys[name])
+        for kind, keys in (("topic", TOPIC_KEYS), ("broker", BROKER_KEYS))
+        if name in keys
+    ]
+    if not found:
+        raise unknown_key(name, {**TOPIC_KEYS, **BROKER_KEYS}, "topic or broker")
+    return "\n".join(_explained(kind, key) for kind, key in found)
+
+
+def _explained(kind: str, key: ConfigKey) -> str:
+    lines = [f"{key.name} ({kind} config)", f"  {key.doc}", f"  type: {key.type}"]
+    lines.append(f"  default: {_java(key.text(key.default_value))}")
+    if key.valid:
+        lines.append(f"  valid: {key.valid}")
+    if key.synonyms:
+        lines.append(f"  set for all topics by: {', '.join(key.synonyms)}")
+    if kind == "broker":
+        lines.append(f"  changes while brokers run: {scope_of(key.name).value}")
+    if key.inert:
+        lines.append(f"  has no effect: {key.inert}")
+    return "\n".join(lines) + "\n"
+
+
+def _java(value: str | None) -> str:
+    return "null" if value is None else value

@@ -1,0 +1,97 @@
+"""The index files beside a `.log`, and the lines that Kafka 3.9's DumpLogSegments prints of them.
+
+    .index      relative offset int32 | position int32
+    .timeindex  timestamp int64 | relative offset int32
+    .txnindex   version int16 (0) | producer id int64 | first offset int64 | last offset int64
+                | last stable offset int64            one entry per aborted transaction (KIP-98)
+
+While a segment is written to, and after a crash, the first two are longer than what is in them: the
+rest is zeros. An entry that points at the segment's first offset again is where that rest begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
+from barnabas.storage.transaction_index import Aborted
+
+ABORTED_ENTRY = Struct(">hqqqq")
+
+_ENTRIES_AT_ONCE = 1024
+
+
+class IndexEntry(NamedTuple):
+    """An entry of `.index` or `.timeindex`."""
+
+    offset: int
+    """Of the last record of the batches that the entry stands for."""
+    target: int
+    """Where those batches begin, in bytes; or the largest timestamp so far, in ms."""
+
+
+def base_offset(path: Path) -> int:
+    """The first offset of the segment that a file belongs to, by its name. Raises CorruptData."""
+    base = path.name.partition(".")[0]
+    if not base.isascii() or not base.isdecimal():
+        raise CorruptData(f"its name is not an offset, as 00000000000000000000{path.suffix} is")
+    return int(base)
+
+
+def read_offset_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
+    """The entries, without the zeros behind them; an index of zeros alone has one."""
+    for i, (relative, position) in enumerate(_rows(file, OFFSET_ENTRY)):
+        if i and relative == 0:
+            return
+        yield IndexEntry(base + relative, position)
+
+
+def read_time_index(file: BinaryIO, base: int) -> Iterator[IndexEntry]:
+    """As `read_offset_index`."""
+    for i, (timestamp, relative) in enumerate(_rows(file, TIME_ENTRY)):
+        if i and relative == 0:
+            return
+        yield IndexEntry(base + relative, timestamp)
+
+
+def read_aborted(file: BinaryIO) -> Iterator[Aborted]:
+    """The entries. Raises CorruptData for one of another version."""
+    for version, *fields in _rows(file, ABORTED_ENTRY):
+        if version != 0:
+            raise CorruptData(f"an entry has the unknown version {version}")
+        yield Aborted(*fields)
+
+
+def _rows(file: BinaryIO, entry: Struct) -> Iterator[tuple[int, ...]]:
+    """Entry by entry; what is cut at the end is left out."""
+    while piece := file.read(entry.size * _ENTRIES_AT_ONCE):
+        yield from entry.iter_unpack(piece[: len(piece) // entry.size * entry.size])
+
+
+def offset_index_lines(path: Path, shown_as: str) -> Iterator[str]:
+    with path.open("rb") as file:
+        empty = True
+        for entry in read_offset_index(file, base_offset(path)):
+            empty = False
+            yield f"offset: {entry.offset} position: {entry.target}"
+    if empty:
+        yield f"{shown_as} is empty."
+
+
+def time_index_lines(path: Path, shown_as: str) -> Iterator[str]:
+    with path.open("rb") as file:
+        for entry in read_time_index(file, base_offset(path)):
+            yield f"timestamp: {entry.target} offset: {entry.offset}"
+
+
+def aborted_lines(path: Path, shown_as: str) -> Iterator[str]:
+    with path.open("rb") as file:
+        for entry in read_aborted(file):
+            yield (
+                f"version: 0 producerId: {entry.producer_id} firstOffset: {entry.first_offset} "
+                f"lastOffset: {entry.last_offset} lastStableOffset: {entry.last_stable_offset}"
+            )

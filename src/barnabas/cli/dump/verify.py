@@ -1,0 +1,219 @@
+"""What is wrong with the files of a partition: one line per finding (ST-9).
+
+    .log         every batch is whole and has its checksum; offsets and leader epochs never fall
+    .index       entries rise; each points at a batch, and its offset ends one
+    .timeindex   entries rise; each has the largest timestamp up to the batch that its offset ends
+    .txnindex    entries rise; each has an ABORT marker of its producer in the log
+    .snapshot    the checksum
+
+The index files are compared with the `.log` of the same name beside them, in one walk over it, so
+that memory does not grow with the log. An index need not have an entry for every batch: which ones
+it has depends on when the log was opened, so nothing is said about those that are not there.
+Everything else that `barnabas dump` reads is sound if it can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO
+
+from barnabas.cli.dump.index import (
+    ABORTED_ENTRY,
+    IndexEntry,
+    base_offset,
+    read_aborted,
+    read_offset_index,
+    read_time_index,
+)
+from barnabas.cli.dump.log import Batch, LogWalk
+from barnabas.cli.dump.small_files import read_epochs
+from barnabas.errors import CorruptData
+from barnabas.records.batch import NO_TIMESTAMP
+from barnabas.records.control_records import ABORT, read_marker
+from barnabas.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY
+
+Findings = Iterator[str]
+
+_PIECE_BYTES = 1 << 16
+
+
+def verify_log(path: Path, *, records: bool = False) -> Findings:
+    """With `records`, every record is decoded as well."""
+    base = base_offset(path)
+    last_offset, last_epoch = base - 1, -1
+    with path.open("rb") as file:
+        walk = LogWalk(file)
+        try:
+            for batch in walk:
+                header = batch.header
+                where = f"position {batch.position}: the batch at offset {header.base_offset}"
+                if not batch.is_valid:
+                    yield f"{where} fails its checksum"
+                elif records and (problem := _record_problem(batch)):
+                    yield f"{where}: {problem}"
+                # A message of an older format says only where it ends.
+                if header.base_offset <= last_offset:
+                    yield f"{where} does not come after offset {last_offset}"
+                if header.last_offset - base > MAX_RELATIVE_OFFSET:
+                    yield f"{where} is too far from the segment's first offset for its indexes"
+                if header.magic == 2 and header.partition_leader_epoch < last_epoch:
+                    epoch = header.partition_leader_epoch
+                    yield f"{where} is of leader epoch {epoch}, after one of {last_epoch}"
+                last_offset = max(last_offset, header.last_offset)
+                last_epoch = max(last_epoch, header.partition_leader_epoch)
+        except CorruptData as error:
+            yield str(error)
+            return
+    if walk.trailing_bytes:
+        yield f"position {walk.position}: {walk.trailing_bytes} bytes are no whole batch"
+
+
+def verify_offset_index(path: Path) -> Findings:
+    base = base_offset(path)
+    yield from _length_problem(path, OFFSET_ENTRY)
+    with path.open("rb") as file, _log_beside(path).open("rb") as log:
+        if _is_zeros(file):
+            return
+        scan = _Scan(LogWalk(log))
+        before = IndexEntry(base - 1, -1)
+        for entry in read_offset_index(file, base):
+            what = f"the entry offset {entry.offset} position {entry.target}"
+            if entry.offset <= before.offset or entry.target <= before.target:
+                yield f"{what} does not rise above offset {before.offset} position {before.target}"
+                return
+            if not scan.begins_at(entry.target):
+                yield f"{what}: no batch begins there"
+            elif not scan.ends_with(entry.offset):
+                yield f"{what}: no batch from there on ends with that offset"
+            before = entry
+
+
+def verify_time_index(path: Path) -> Findings:
+    base = base_offset(path)
+    yield from _length_problem(path, TIME_ENTRY)
+    with path.open("rb") as file, _log_beside(path).open("rb") as log:
+        if _is_zeros(file):
+            return
+        scan = _Scan(LogWalk(log))
+        before = IndexEntry(base - 1, NO_TIMESTAMP)
+        for entry in read_time_index(file, base):
+            what = f"the entry timestamp {entry.target} offset {entry.offset}"
+            if entry.offset <= before.offset or entry.target <= before.target:
+                yield f"{what} does not rise above {before.target} at offset {before.offset}"
+                return
+            if not scan.ends_with(entry.offset):
+                yield f"{what}: no batch ends with that offset"
+            elif scan.max_timestamp != entry.target:
+                yield f"{what}: the largest timestamp up to there is {scan.max_timestamp}"
+            before = entry
+
+
+def verify_aborted(path: Path) -> Findings:
+    yield from _length_problem(path, ABORTED_ENTRY)
+    with path.open("rb") as file, _log_beside(path).open("rb") as log:
+        scan = _Scan(LogWalk(log))
+        last_offset = -1
+        for entry in read_aborted(file):
+            what = f"the transaction {entry.first_offset} to {entry.last_offset}"
+            if entry.last_offset <= last_offset or entry.first_offset > entry.last_offset:
+                yield f"{what} is out of order"
+                return
+            if not (scan.ends_with(entry.last_offset) and scan.is_abort_of(entry.producer_id)):
+                yield f"{what} has no ABORT marker of producer {entry.producer_id}"
+            last_offset = entry.last_offset
+
+
+def verify_epochs(path: Path) -> Findings:
+    entries = read_epochs(path)
+    for before, entry in pairwise(entries):
+        if entry.epoch <= before.epoch or entry.start_offset <= before.start_offset:
+            yield (
+                f"epoch {entry.epoch} at offset {entry.start_offset} does not rise above epoch "
+                f"{before.epoch} at {before.start_offset}"
+            )
+
+
+class _Scan:
+    """One walk over a log, for questions whose answers lie further and further on."""
+
+    def __init__(self, walk: LogWalk) -> None:
+        self._batches = self._readable(walk)
+        self._batch: Batch | None = next(self._batches, None)
+        self.max_timestamp = NO_TIMESTAMP
+        """Of all batches up to the one that was asked for last."""
+
+    @staticmethod
+    def _readable(walk: LogWalk) -> Iterator[Batch]:
+        """Where the log itself is damaged is said when the log is verified."""
+        try:
+            yield from walk
+        except CorruptData:
+            return
+
+    def begins_at(self, position: int) -> bool:
+        """Whether a batch begins there."""
+        return self._find(lambda batch: batch.position >= position) == position
+
+    def ends_with(self, offset: int) -> bool:
+        """Whether a batch ends with that offset."""
+        position = self._find(lambda batch: batch.header.last_offset >= offset)
+        if position is None or self._batch is None:
+            return False
+        self.max_timestamp = max(self.max_timestamp, self._batch.header.max_timestamp)
+        return self._batch.header.last_offset == offset
+
+    def is_abort_of(self, producer_id: int) -> bool:
+        """Whether the batch that was found is the end of an aborted transaction."""
+        batch = self._batch
+        if batch is None or batch.data is None or not batch.header.is_control:
+            return False
+        marker = read_marker(batch.data, 0, batch.header)
+        return (
+            marker is not None and marker.type == ABORT and batch.header.producer_id == producer_id
+        )
+
+    def _find(self, wanted: Callable[[Batch], bool]) -> int | None:
+        while self._batch is not None and not wanted(self._batch):
+            self.max_timestamp = max(self.max_timestamp, self._batch.header.max_timestamp)
+            self._batch = next(self._batches, None)
+        return None if self._batch is None else self._batch.position
+
+
+def _record_problem(batch: Batch) -> str:
+    """What is wrong with the records of a batch whose checksum is right; empty: nothing."""
+    header = batch.header
+    last_offset = header.base_offset - 1 if header.magic == 2 else -1
+    try:
+        for record in batch.records():
+            if not last_offset < record.offset <= header.last_offset:
+                return f"its record at offset {record.offset} is out of order"
+            last_offset = record.offset
+    except CorruptData as error:
+        return str(error)
+    return ""
+
+
+def _length_problem(path: Path, entry: Struct) -> Findings:
+    size = path.stat().st_size
+    if size % entry.size:
+        yield f"{size} bytes are no whole number of entries of {entry.size} bytes"
+
+
+def _is_zeros(file: BinaryIO) -> bool:
+    """Whether the file was only preallocated, or is empty; it is to be read from its beginning."""
+    zeros = True
+    while zeros and (piece := file.read(_PIECE_BYTES)):
+        zeros = not any(piece)
+    file.seek(0)
+    return zeros
+
+
+def _log_beside(path: Path) -> Path:
+    """The `.log` that an index belongs to. Raises CorruptData if it is not there."""
+    log = path.with_suffix(".log")
+    if not log.exists():
+        raise CorruptData(f"its {log.name} is not there")
+    return log

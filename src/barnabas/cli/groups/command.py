@@ -1,0 +1,236 @@
+"""`barnabas groups`: what `kafka-consumer-groups.sh` is; `reset-offsets` has a file of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from barnabas.cli.complaint import complain
+from barnabas.cli.groups.import_command import import_zookeeper
+from barnabas.cli.groups.lookup import look_up, partition_numbers
+from barnabas.cli.groups.names import GroupNames, group_names, topic_selections
+from barnabas.cli.groups.reset_command import reset_offsets
+from barnabas.cli.groups.reset_plan import selected, selection
+from barnabas.cli.groups.rows import DEAD, STATES, DescribedGroup
+from barnabas.cli.groups.text import (
+    counted,
+    describe_values,
+    events_text,
+    list_text,
+    list_values,
+    members_text,
+    offsets_text,
+    remark,
+    state_text,
+)
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_admin import GroupListing
+from barnabas.errors import KafkaError
+
+_ANY = "any"
+_TYPES = ("Classic", "Consumer")
+
+
+@click.group()
+def groups() -> None:
+    """List, describe, reset and delete consumer groups.
+
+    \b
+    Examples:
+      barnabas groups list --state
+      barnabas groups describe orders
+      barnabas groups describe orders --events
+      barnabas groups reset-offsets orders --topic orders --to-earliest
+      barnabas groups delete orders
+    """
+
+
+groups.add_command(reset_offsets)
+groups.add_command(import_zookeeper)
+
+
+@groups.command("list")
+@click.option(
+    "--state",
+    is_flag=False,
+    flag_value=_ANY,
+    metavar="[STATE,...]",
+    help="Also their states; or only groups in one of these states.",
+)
+@click.option(
+    "--type",
+    "group_type",
+    is_flag=False,
+    flag_value=_ANY,
+    metavar="[TYPE,...]",
+    help="Also their types; or only groups of one of these types.",
+)
+@as_json
+@bootstrap_server
+def list_(state: str | None, group_type: str | None, as_json: bool, servers: str) -> None:
+    """List the groups, one a line.
+
+    \b
+    Examples:
+      barnabas groups list
+      barnabas groups list --state
+      barnabas groups list --state Stable,Empty --json
+    """
+    states = _filter("--state", state, STATES)
+    types = _filter("--type", group_type, _TYPES)
+
+    async def work() -> list[GroupListing]:
+        async with Admin(servers) as admin:
+            return await admin.list_groups(states=states, types=types)
+
+    found = run_client(work())
+    if as_json:
+        click.echo(json.dumps(list_values(found), indent=2))
+    else:
+        with_type, with_state = group_type is not None, state is not None
+        click.echo(list_text(found, with_type=with_type, with_state=with_state), nl=False)
+
+
+@groups.command()
+@group_names
+@click.option("--offsets", "what", flag_value="offsets", default=True, help="The default.")
+@click.option("--members", "what", flag_value="members", help="Who is in it.")
+@click.option("--state", "what", flag_value="state", help="Its coordinator and how it fares.")
+@click.option("--events", "what", flag_value="events", help="Its last rebalances as stories.")
+@click.option("--verbose", is_flag=True, help="With --members: which partitions each has.")
+@as_json
+@bootstrap_server
+def describe(names: GroupNames, what: str, verbose: bool, as_json: bool, servers: str) -> int:
+    """Show how far groups are, who is in them, or why they rebalanced; without names, of all.
+
+    A partition that was never committed counts with all its records. On a terminal it is a table;
+    into a pipe or a file, the lines that Kafka prints. --json has all of it.
+
+    \b
+    Examples:
+      barnabas groups describe orders
+      barnabas groups describe --group orders --members --verbose
+      barnabas groups describe --all-groups --state
+      barnabas groups describe orders --events
+      barnabas groups describe orders --json
+    """
+    with_events, with_offsets = what == "events", as_json or what == "offsets"
+
+    async def work() -> list[DescribedGroup]:
+        async with Admin(servers) as admin:
+            found = await admin.describe_groups(await names.of(admin), include_events=with_events)
+            if with_offsets:
+                return await look_up(admin, list(found.values()))
+            return [DescribedGroup(group, {}, []) for group in found.values()]
+
+    described = run_client(work())
+    there = [each for each in described if each.group.state != DEAD]
+    if as_json:
+        click.echo(json.dumps([describe_values(each, with_events) for each in there], indent=2))
+    elif sys.stdout.isatty():
+        from barnabas.cli.groups.tables import show_groups
+
+        show_groups(there, what, verbose)
+    else:
+        for each in there:
+            _print(each, what, verbose)
+    for each in described:
+        if each.group.state == DEAD:
+            told = f"Consumer group '{each.group.group_id}' does not exist"
+            complain("barnabas groups describe", f"{told}; `barnabas groups list` shows which do")
+    return EXIT_OK if len(there) == len(described) else EXIT_FAILURE
+
+
+@groups.command()
+@group_names
+@bootstrap_server
+def delete(names: GroupNames, servers: str) -> int:
+    """Delete groups without members, with all that they have committed.
+
+    \b
+    Examples:
+      barnabas groups delete orders
+      barnabas groups delete --group orders --group bills
+    """
+    names.require()
+
+    async def work() -> int:
+        outcome = EXIT_OK
+        async with Admin(servers) as admin:
+            for name in await names.of(admin):
+                try:
+                    await admin.delete_groups([name])
+                    click.echo(f"Deleted group {name}.")
+                except KafkaError as error:
+                    complain("barnabas groups delete", error)
+                    outcome = EXIT_FAILURE
+        return outcome
+
+    return run_client(work())
+
+
+@groups.command("delete-offsets")
+@group_names
+@topic_selections
+@bootstrap_server
+def delete_offsets(names: GroupNames, topics: tuple[str, ...], servers: str) -> None:
+    """Forget what groups have committed for topics that they no longer read.
+
+    \b
+    Examples:
+      barnabas groups delete-offsets orders --topic bills
+      barnabas groups delete-offsets --group orders --topic bills:0,1
+    """
+    names.require()
+    if not topics:
+        raise click.UsageError("say what to forget: --topic NAME[:PARTITION,...]")
+    selections = [selection(text) for text in topics]
+
+    async def work() -> None:
+        async with Admin(servers) as admin:
+            existing = await partition_numbers(admin)
+            for name in await names.of(admin):
+                # A topic that is gone may have left its offsets behind.
+                known: dict[str, list[int]] = {}
+                for topic, number in await admin.list_group_offsets(name):
+                    known.setdefault(topic, []).append(number)
+                partitions = selected(selections, known | existing)
+                await admin.delete_group_offsets(name, partitions)
+                deleted = counted(len(partitions), "offset")
+                click.echo(f"Deleted {deleted} of group {name}.")
+
+    run_client(work())
+
+
+def _filter(option: str, text: str | None, known: tuple[str, ...]) -> list[str]:
+    """The names in a list, in Kafka's spelling; none for the option alone. Raises UsageError."""
+    if text is None or text == _ANY:
+        return []
+    spelling = {name.lower(): name for name in known}
+    found = []
+    for word in text.split(","):
+        name = spelling.get(word.strip().lower())
+        if name is None:
+            raise click.UsageError(f"{option} {word}: not one of {', '.join(known)}")
+        found.append(name)
+    return found
+
+
+def _print(described: DescribedGroup, what: str, verbose: bool) -> None:
+    """Kafka's lines; beside them, on standard error, what it says there."""
+    told = remark(described)
+    if told is not None and what != "events":
+        click.echo(told, err=True)
+    if what == "offsets":
+        text = offsets_text(described)
+    elif what == "members":
+        text = members_text(described, verbose)
+    elif what == "state":
+        text = state_text(described)
+    else:
+        text = events_text(described)
+    click.echo(text, nl=False)

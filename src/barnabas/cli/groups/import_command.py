@@ -1,0 +1,115 @@
+"""`barnabas groups import-zookeeper`: what consumers from before 0.9 have committed (ZK-7).
+
+Like a reset, it is a plan first, and nothing more than that without --execute.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import click
+
+from barnabas.cli.groups.lookup import partition_numbers
+from barnabas.cli.groups.names import GroupNames, group_names
+from barnabas.cli.groups.reset import Wish, reset
+from barnabas.cli.groups.reset_plan import BadReset, Move
+from barnabas.cli.groups.reset_text import plan_file, plan_text, plan_values
+from barnabas.cli.groups.text import counted
+from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, tree_source
+from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.client.admin.admin import Admin
+from barnabas.cluster.consumer_offsets import ConsumerOffsets, load_consumer_offsets
+
+
+@click.command("import-zookeeper")
+@group_names
+@tree_source
+@click.option("--overwrite", is_flag=True, help="Also where the group has committed since.")
+@click.option("--execute", is_flag=True, help="Do it; without it nothing is changed.")
+@as_json
+@bootstrap_server
+def import_zookeeper(
+    names: GroupNames,
+    source: TreeSource,
+    overwrite: bool,
+    execute: bool,
+    as_json: bool,
+    servers: str,
+) -> None:
+    """Take over offsets that consumers from before 0.9 have left in ZooKeeper.
+
+    Without names it is about all groups that have left any. An offset outside of a partition's log
+    becomes its nearer end. What is in ZooKeeper stays as it is.
+
+    \b
+    Examples:
+      barnabas groups import-zookeeper --zookeeper-connect localhost:2181
+      barnabas groups import-zookeeper orders --zookeeper-connect localhost:2181/kafka --execute
+      barnabas groups import-zookeeper --config server.properties --overwrite --execute
+    """
+    moves, remarks = run_client(_import(source, names, servers, overwrite, execute))
+    for remark in [*remarks, *(move.remark for move in moves if move.remark is not None)]:
+        click.echo(remark, err=True)
+    if as_json:
+        click.echo(json.dumps(plan_values(moves, execute), indent=2))
+    else:
+        click.echo(plan_text(moves), nl=False)
+    if not execute:
+        click.echo("This was a dry run: nothing is changed. --execute does it.", err=True)
+
+
+async def _import(
+    source: TreeSource, names: GroupNames, servers: str, overwrite: bool, execute: bool
+) -> tuple[list[Move], list[str]]:
+    """What is or would be taken over, and what is not and why."""
+    wanted = _chosen(await _left_in_zookeeper(source), names)
+    remarks = [remark for group in wanted for remark in _remarks(group)]
+    async with Admin(servers) as admin:
+        topics = await partition_numbers(admin)
+        moves = []
+        for group in wanted:
+            committed = await admin.list_group_offsets(group.group_id)
+            for name, offset in group.offsets.items():
+                before = committed.get(name)
+                if name.partition not in topics.get(name.topic, ()):
+                    remarks.append(f"{group.group_id}: left out {name}, which is not there")
+                elif before is not None and not overwrite:
+                    remarks.append(
+                        f"{group.group_id}: left out {name}, where it has committed "
+                        f"{before.offset} since; --overwrite takes {offset} all the same"
+                    )
+                else:
+                    moves.append(Move(group.group_id, name, None, offset))
+    if not moves:
+        return [], remarks
+    groups = tuple(dict.fromkeys(move.group_id for move in moves))
+    wish = Wish(GroupNames(groups, False), None, [], plan_file(moves))
+    return await reset(servers, wish, execute), remarks
+
+
+async def _left_in_zookeeper(source: TreeSource) -> list[ConsumerOffsets]:
+    store = await open_zookeeper(source.required_zookeeper())
+    try:
+        return await load_consumer_offsets(store)
+    finally:
+        await store.close()
+
+
+def _chosen(groups: list[ConsumerOffsets], names: GroupNames) -> list[ConsumerOffsets]:
+    """Raises BadReset for a group that has left nothing."""
+    known = {group.group_id: group for group in groups}
+    for name in names.names:
+        if name not in known:
+            raise BadReset(f"ZooKeeper has no offsets of group {name!r}, below /consumers")
+    return [known[name] for name in dict.fromkeys(names.names)] if names.names else groups
+
+
+def _remarks(group: ConsumerOffsets) -> Iterator[str]:
+    if group.running:
+        yield (
+            f"{group.group_id}: {counted(group.running, 'consumer')} of it still run on ZooKeeper; "
+            "what they commit there from now on is not taken over"
+        )
+    for path in group.unreadable:
+        yield f"{group.group_id}: left out {path}, which is no offset of a partition"

@@ -1,0 +1,64 @@
+"""Asks the cluster how far groups are: their committed offsets and the ends of what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from barnabas.cli.groups.rows import DEAD, DescribedGroup, group_rows, read_partitions
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_admin import GroupDescription
+from barnabas.client.offsets import EARLIEST, LATEST
+from barnabas.types import TopicPartition
+
+
+async def look_up(admin: Admin, groups: list[GroupDescription]) -> list[DescribedGroup]:
+    """Each group with its rows. A partition without a leader has no end, and so no lag.
+
+    Each end is asked for once, however many groups read the partition.
+    """
+    committed = {
+        group.group_id: {}
+        if group.state == DEAD
+        else await admin.list_group_offsets(group.group_id)
+        for group in groups
+    }
+    topics = await admin.describe_topics()
+    numbers = {topic.name: [each.partition for each in topic.partitions] for topic in topics}
+    led = {
+        TopicPartition(topic.name, each.partition)
+        for topic in topics
+        for each in topic.partitions
+        if each.leader >= 0
+    }
+    read = {
+        group.group_id: read_partitions(group, committed[group.group_id], numbers)
+        for group in groups
+    }
+    asked = {name for own in read.values() for name in own} & led
+    uncommitted = {
+        name for group_id, own in read.items() for name in own if name not in committed[group_id]
+    }
+    ends = await offsets_at(admin, asked, LATEST)
+    starts = await offsets_at(admin, asked & uncommitted, EARLIEST)
+    described = []
+    for group in groups:
+        own = committed[group.group_id]
+        rows = group_rows(group, own, read[group.group_id], starts, ends)
+        described.append(DescribedGroup(group, own, rows))
+    return described
+
+
+async def offsets_at(
+    admin: Admin, partitions: Iterable[TopicPartition], when: int
+) -> dict[TopicPartition, int]:
+    """The offset of each partition at a time in ms, or at LATEST or EARLIEST."""
+    found = await admin.list_offsets(dict.fromkeys(partitions, when))
+    return {name: at.offset for name, at in found.items()}
+
+
+async def partition_numbers(admin: Admin) -> dict[str, list[int]]:
+    """The partitions of every topic."""
+    return {
+        topic.name: [each.partition for each in topic.partitions]
+        for topic in await admin.describe_topics()
+    }

@@ -1,0 +1,62 @@
+"""Which groups a command is about: names, `--group`, `--all-groups`; and `--topic t:0,1`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from barnabas.client.admin.admin import Admin
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class GroupNames(NamedTuple):
+    """None named: all groups, of a command that only looks."""
+
+    names: tuple[str, ...]
+    all_groups: bool
+
+    def require(self) -> None:
+        """Raises UsageError unless it is said which groups: of a command that changes them."""
+        if not self.names and not self.all_groups:
+            raise click.UsageError("name a group")
+
+    async def of(self, admin: Admin) -> list[str]:
+        """The names, each once; those of the cluster if it is about all of them."""
+        if self.names:
+            return list(dict.fromkeys(self.names))
+        return [listing.group_id for listing in await admin.list_groups()]
+
+
+def group_names(command: F) -> F:
+    """Arguments or, as Kafka's tool has it, `--group`; passed on as `names`."""
+
+    @click.argument("arguments", nargs=-1, metavar="[NAME]...")
+    @click.option("--group", "named", multiple=True, metavar="NAME", help="The same as NAME.")
+    @click.option("--all-groups", is_flag=True, help="Every group of the cluster.")
+    @wraps(command)
+    def called(
+        *args: Any,
+        arguments: tuple[str, ...],
+        named: tuple[str, ...],
+        all_groups: bool,
+        **rest: Any,
+    ) -> Any:
+        names = arguments + named
+        if all_groups and names:
+            raise click.UsageError("--all-groups and a group's name contradict each other")
+        return command(*args, names=GroupNames(names, all_groups), **rest)
+
+    return called  # type: ignore[return-value]
+
+
+topic_selections = click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="NAME[:PARTITION,...]",
+    help="This topic, or only these partitions of it; may be repeated.",
+)

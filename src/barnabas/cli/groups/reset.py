@@ -1,0 +1,112 @@
+"""Makes the plan of a reset out of what the cluster says, and carries it out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.cli.groups.lookup import offsets_at, partition_numbers
+from barnabas.cli.groups.names import GroupNames
+from barnabas.cli.groups.reset_plan import (
+    BadReset,
+    Goal,
+    Log,
+    Move,
+    Selection,
+    Target,
+    planned,
+    selected,
+)
+from barnabas.cli.groups.reset_text import Offsets, read_plan
+from barnabas.cli.groups.rows import DEAD, EMPTY
+from barnabas.cli.groups.text import counted
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_admin import GroupDescription
+from barnabas.client.consumer.committed import OffsetAndMetadata
+from barnabas.client.offsets import EARLIEST, LATEST
+from barnabas.errors import UnknownMemberId
+from barnabas.types import TopicPartition
+
+Committed = dict[TopicPartition, OffsetAndMetadata]
+Targets = dict[TopicPartition, Target]
+
+
+class Wish(NamedTuple):
+    """What the command line asks for."""
+
+    names: GroupNames
+    target: Target | None  # None: the file says for each partition
+    selections: list[Selection]  # none: all partitions with a committed offset
+    file_text: str | None
+
+
+async def reset(servers: str, wish: Wish, execute: bool) -> list[Move]:
+    """The plan of all groups; carried out if so wished, once all of it is made. Raises BadReset."""
+    async with Admin(servers) as admin:
+        group_ids = await wish.names.of(admin)
+        files = None if wish.file_text is None else read_plan(wish.file_text, group_ids)
+        topics = await partition_numbers(admin)
+        moves = []
+        for group_id, group in (await admin.describe_groups(group_ids)).items():
+            _refuse_members(group)
+            committed = await admin.list_group_offsets(group_id)
+            if files is None:
+                targets = _targets(wish, committed, topics)
+            else:
+                targets = _targets_of_file(files[group_id], topics)
+            moves += await _plan(admin, group_id, committed, targets)
+        if execute:
+            await _execute(admin, moves)
+        return moves
+
+
+def _targets(wish: Wish, committed: Committed, topics: dict[str, list[int]]) -> Targets:
+    assert wish.target is not None
+    if wish.selections:
+        return dict.fromkeys(selected(wish.selections, topics), wish.target)
+    there = [name for name in committed if name.partition in topics.get(name.topic, ())]
+    return dict.fromkeys(there, wish.target)
+
+
+def _targets_of_file(offsets: Offsets, topics: dict[str, list[int]]) -> Targets:
+    named = [Selection(name.topic, (name.partition,)) for name in offsets]
+    return {name: Target(Goal.OFFSET, offsets[name]) for name in selected(named, topics)}
+
+
+async def _plan(admin: Admin, group_id: str, committed: Committed, targets: Targets) -> list[Move]:
+    """Where the group goes in each of its partitions. Raises BadReset."""
+    starts = await offsets_at(admin, targets, EARLIEST)
+    ends = await offsets_at(admin, targets, LATEST)
+    times = {name: to.number for name, to in targets.items() if to.goal is Goal.TIME}
+    at_times = {name: at.offset for name, at in (await admin.list_offsets(times)).items()}
+    moves = []
+    for name, target in targets.items():
+        before, at_time = committed.get(name), at_times.get(name, -1)
+        log = Log(
+            starts[name],
+            ends[name],
+            None if before is None else before.offset,
+            None if at_time < 0 else at_time,
+        )
+        moves.append(planned(group_id, name, target, log))
+    return moves
+
+
+async def _execute(admin: Admin, moves: list[Move]) -> None:
+    for group_id in dict.fromkeys(move.group_id for move in moves):
+        offsets = {move.partition: move.after for move in moves if move.group_id == group_id}
+        try:
+            await admin.alter_group_offsets(group_id, offsets)
+        except UnknownMemberId:
+            raise BadReset(
+                f"group {group_id!r} has got members meanwhile: offsets can only be reset while "
+                "it has none"
+            ) from None
+
+
+def _refuse_members(group: GroupDescription) -> None:
+    if group.state not in (EMPTY, DEAD):
+        members = counted(len(group.members), "member")
+        raise BadReset(
+            f"group {group.group_id!r} is {group.state}, with {members}: offsets can only be reset "
+            "while it has none; stop them first"
+        )

@@ -1,0 +1,102 @@
+"""A reset's plan as text, and the file it can be kept in, as Kafka's tool writes it. Pure.
+
+orders,0,3              a line per partition: topic, partition, offset
+live,orders,0,3         the same of several groups
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import Any
+
+from barnabas.cli.groups.reset_plan import BadReset, Move
+from barnabas.types import TopicPartition
+
+_OFFSET_MAX = 2**63 - 1
+_PARTITION_MAX = 2**31 - 1
+
+Offsets = dict[TopicPartition, int]
+
+
+def plan_text(moves: Iterable[Move]) -> str:
+    """Kafka's table, a line per partition."""
+    lines = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")]
+    for move in moves:
+        topic, partition = move.partition
+        lines.append((move.group_id, topic, str(partition), str(move.after)))
+    return "\n" + "".join(
+        f"{group:<30} {topic:<30} {partition:<10} {offset}\n"
+        for group, topic, partition, offset in lines
+    )
+
+
+def plan_values(moves: Iterable[Move], executed: bool) -> dict[str, Any]:
+    """The same for JSON, with where the group was before."""
+    return {
+        "executed": executed,
+        "offsets": [
+            {
+                "group": move.group_id,
+                **move.partition._asdict(),
+                "offset": move.before,
+                "new_offset": move.after,
+            }
+            for move in moves
+        ],
+    }
+
+
+def plan_file(moves: Sequence[Move]) -> str:
+    """What `--from-file` reads; the group's column only where there are several."""
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    with_group = len({move.group_id for move in moves}) > 1
+    for move in moves:
+        topic, partition = move.partition
+        writer.writerow(([move.group_id] if with_group else []) + [topic, partition, move.after])
+    return out.getvalue()
+
+
+def read_plan(text: str, group_ids: Sequence[str]) -> dict[str, Offsets]:
+    """The offsets of each of these groups. Raises BadReset that names the line.
+
+    Lines of other groups are left out; lines without a group are for the only one.
+    """
+    found: dict[str, Offsets] = {group_id: {} for group_id in group_ids}
+    reader = csv.reader(StringIO(text), skipinitialspace=True)
+    try:
+        for cells in reader:
+            if not cells:
+                continue
+            group_id, name, offset = _line(cells, group_ids, reader.line_num)
+            if group_id in found:
+                found[group_id][name] = offset
+    except csv.Error as error:
+        raise BadReset(f"line {reader.line_num}: {error}") from error
+    for group_id, offsets in found.items():
+        if not offsets:
+            raise BadReset(f"the file has no offset for group {group_id}")
+    return found
+
+
+def _line(
+    cells: list[str], group_ids: Sequence[str], number: int
+) -> tuple[str, TopicPartition, int]:
+    if len(cells) not in (3, 4):
+        raise BadReset(f"line {number} has {len(cells)} columns, not TOPIC,PARTITION,OFFSET")
+    if len(cells) == 3 and len(group_ids) != 1:
+        raise BadReset(f"line {number} does not say for which group it is")
+    *group, topic, partition, offset = (cell.strip() for cell in cells)
+    try:
+        name = TopicPartition(topic, _number(partition, _PARTITION_MAX))
+        return (group[0] if group else group_ids[0]), name, _number(offset, _OFFSET_MAX)
+    except ValueError as error:
+        raise BadReset(f"line {number}: {error}") from error
+
+
+def _number(text: str, most: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= most):
+        raise ValueError(f"{text!r} is not a number from 0 to {most}")
+    return int(text)

@@ -1,0 +1,86 @@
+"""What `groups describe` counts: how far a group is in each partition, and who reads it. Pure.
+
+Kafka's tool knows the lag of a partition only once something was committed for it. Here a partition
+that the group reads and has committed nothing for counts in full, from the log's start to its end:
+a group that hangs on its first record is behind, too (GC-4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from barnabas.client.admin.group_admin import GroupDescription, MemberDescription
+from barnabas.client.consumer.committed import OffsetAndMetadata
+from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
+from barnabas.types import TopicPartition
+
+DEAD: Final = "Dead"
+"""The state of a group that is not there."""
+EMPTY: Final = "Empty"
+STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", DEAD, EMPTY)
+
+Ends = Mapping[TopicPartition, int]
+
+
+class GroupRow(NamedTuple):
+    """A partition that a group reads, or a member that has none."""
+
+    partition: TopicPartition | None
+    offset: int | None  # committed: of the next record to read
+    end_offset: int | None
+    lag: int | None  # records; None: nobody knows, for want of a leader
+    member: MemberDescription | None
+
+
+class DescribedGroup(NamedTuple):
+    group: GroupDescription
+    committed: Mapping[TopicPartition, OffsetAndMetadata]
+    rows: list[GroupRow]  # by topic and partition, idle members last
+
+    @property
+    def lag(self) -> int:
+        """Records that the group has still to read, of all partitions together."""
+        return sum(row.lag for row in self.rows if row.lag is not None and row.lag > 0)
+
+
+def read_partitions(
+    group: GroupDescription,
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
+    topics: Mapping[str, list[int]],
+) -> list[TopicPartition]:
+    """What the group reads: what its members have, what was committed, and what belongs to it.
+
+    A group that subscribes reads its topics whole; without members, those in which it has got
+    anywhere. `topics`: those that exist, with the numbers of their partitions.
+    """
+    found = {name for member in group.members for name in member.partitions} | set(committed)
+    if group.protocol_type == CONSUMER_PROTOCOL:
+        subscribed = {topic for member in group.members for topic in member.topics}
+        whole = subscribed if group.members else {name.topic for name in committed}
+        found |= {TopicPartition(topic, n) for topic in whole for n in topics.get(topic, ())}
+    return sorted(found)
+
+
+def group_rows(
+    group: GroupDescription,
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
+    partitions: list[TopicPartition],
+    starts: Ends,
+    ends: Ends,
+) -> list[GroupRow]:
+    """A row per partition, then one per member without any."""
+    owners = {name: member for member in group.members for name in member.partitions}
+    rows = []
+    for name in partitions:
+        at = committed.get(name)
+        offset, end = None if at is None else at.offset, ends.get(name)
+        begin = starts.get(name) if offset is None else offset
+        lag = None if end is None or begin is None else end - begin
+        rows.append(GroupRow(name, offset, end, lag, owners.get(name)))
+    rows += [
+        GroupRow(None, None, None, None, member)
+        for member in sorted(group.members)
+        if not member.partitions
+    ]
+    return rows

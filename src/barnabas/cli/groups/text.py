@@ -1,0 +1,233 @@
+"""What `groups list` and `groups describe` say: Kafka 3.9's columns, and values. Pure.
+
+    GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             ...
+    live            orders          0          4               10              6               ...
+
+Each table begins with an empty line and its heading. What Kafka's tool does not say is as long as
+the others or not there: the lag of a partition without a committed offset, and the topics of a
+member's assignment (there it is `(0), (0,1)`, here `bills(0), orders(0,1)`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from barnabas.cli.groups.instants import instant_text
+from barnabas.cli.groups.rows import EMPTY, DescribedGroup, GroupRow
+from barnabas.client.admin.group_admin import GroupListing, MemberDescription, RebalanceEvent
+from barnabas.client.consumer.committed import OffsetAndMetadata
+from barnabas.types import TopicPartition
+
+NOTHING: Final = "-"
+
+_OFFSET_COLUMNS = (
+    ("GROUP", 15),
+    ("TOPIC", 15),
+    ("PARTITION", 10),
+    ("CURRENT-OFFSET", 15),
+    ("LOG-END-OFFSET", 15),
+    ("LAG", 15),
+    ("CONSUMER-ID", 15),
+    ("HOST", 15),
+    ("CLIENT-ID", 0),
+)
+_STATE_COLUMNS = (
+    ("GROUP", 25),
+    ("COORDINATOR (ID)", 25),
+    ("ASSIGNMENT-STRATEGY", 20),
+    ("STATE", 15),
+    ("#MEMBERS", 0),
+)
+
+
+def list_text(listings: Iterable[GroupListing], *, with_type: bool, with_state: bool) -> str:
+    """The names, one a line; with type or state, a table."""
+    if not (with_type or with_state):
+        return "".join(f"{listing.group_id}\n" for listing in listings)
+    columns = [("GROUP", 25)]
+    columns += [("TYPE", 20)] if with_type else []
+    columns += [("STATE", 20)] if with_state else []
+    cells = [
+        [listing.group_id] + [_type(listing)] * with_type + [listing.state] * with_state
+        for listing in listings
+    ]
+    return _table(columns, cells)
+
+
+def list_values(listings: Iterable[GroupListing]) -> list[dict[str, Any]]:
+    return [
+        {
+            "group": listing.group_id,
+            "state": listing.state,
+            "type": _type(listing),
+            "protocol_type": listing.protocol_type,
+        }
+        for listing in listings
+    ]
+
+
+def offsets_text(described: DescribedGroup) -> str:
+    """Where the group is in each partition; nothing at all if there is none."""
+    rows = [_offset_cells(described.group.group_id, row) for row in described.rows]
+    return "\n" + _table(_OFFSET_COLUMNS, rows) if rows else ""
+
+
+def members_text(described: DescribedGroup, verbose: bool) -> str:
+    """Who is in the group; `verbose`: with which partitions."""
+    members = sorted(described.group.members)
+    static = any(member.instance_id is not None for member in members)
+    columns = [("GROUP", 15), ("CONSUMER-ID", 15)]
+    columns += [("GROUP-INSTANCE-ID", 17)] if static else []
+    # Kafka ends the count with a blank, whether a column follows or not.
+    columns += [("HOST", 15), ("CLIENT-ID", 15), ("#PARTITIONS", 15), ("ASSIGNMENT" * verbose, 0)]
+    cells = [
+        [described.group.group_id, member.member_id]
+        + [member.instance_id or ""] * static
+        + [member.host, member.client_id, str(len(member.partitions))]
+        + [assignment_text(member.partitions) * verbose]
+        for member in members
+    ]
+    return "\n" + _table(columns, cells)
+
+
+def state_text(described: DescribedGroup) -> str:
+    """Who coordinates the group, and how it fares."""
+    group = described.group
+    at = group.coordinator
+    cells = [
+        group.group_id,
+        f"{at.host}:{at.port}  ({at.node_id})",
+        group.assignor,
+        group.state,
+        str(len(group.members)),
+    ]
+    return "\n" + _table(_STATE_COLUMNS, [cells])
+
+
+def events_text(described: DescribedGroup) -> str:
+    """The last rebalances, oldest first, each a line."""
+    lines = [event_line(event) for event in described.group.events]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def event_line(event: RebalanceEvent) -> str:
+    """When it ended, and what happened."""
+    return f"{instant_text(event.ended_at_ms)} {event.story}"
+
+
+def remark(described: DescribedGroup) -> str | None:
+    """What is to be told beside the tables, as Kafka does on standard error."""
+    group = described.group
+    if group.state == EMPTY:
+        return f"Consumer group '{group.group_id}' has no active members."
+    if group.state in ("PreparingRebalance", "CompletingRebalance"):
+        return f"Warning: Consumer group '{group.group_id}' is rebalancing."
+    return None
+
+
+def describe_values(described: DescribedGroup, with_events: bool) -> dict[str, Any]:
+    """All of it for JSON."""
+    group = described.group
+    at = group.coordinator
+    values: dict[str, Any] = {
+        "group": group.group_id,
+        "state": group.state,
+        "protocol_type": group.protocol_type,
+        "assignor": group.assignor,
+        "coordinator": {"id": at.node_id, "host": at.host, "port": at.port},
+        "lag": described.lag,
+        "members": [_member_values(member) for member in sorted(group.members)],
+        "partitions": [
+            _row_values(row.partition, row, described.committed.get(row.partition))
+            for row in described.rows
+            if row.partition is not None
+        ],
+    }
+    if with_events:
+        values["events"] = [_event_values(event) for event in group.events]
+    return values
+
+
+def assignment_text(partitions: Iterable[TopicPartition]) -> str:
+    """`bills(0), orders(0,1)`; `-` for none."""
+    topics = [
+        f"{topic}({','.join(str(name.partition) for name in own)})"
+        for topic, own in groupby(partitions, key=lambda name: name.topic)
+    ]
+    return ", ".join(topics) or NOTHING
+
+
+def counted(count: int, what: str) -> str:
+    """`1 member`, `2 members`."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def shown(value: object) -> str:
+    """A cell: the value, or `-` where there is none."""
+    return NOTHING if value is None else str(value)
+
+
+def _type(listing: GroupListing) -> str:
+    """As Kafka's tool spells it, for brokers write it in small; older ones know one type only."""
+    return (listing.group_type or "classic").capitalize()
+
+
+def _offset_cells(group_id: str, row: GroupRow) -> list[str]:
+    name, member = row.partition, row.member
+    where = (None, None) if name is None else (name.topic, name.partition)
+    who = (
+        (None, None, None) if member is None else (member.member_id, member.host, member.client_id)
+    )
+    return [group_id, *map(shown, (*where, row.offset, row.end_offset, row.lag, *who))]
+
+
+def _table(columns: Sequence[tuple[str, int]], rows: Sequence[Sequence[str]]) -> str:
+    """Kafka's: left-aligned, at least as wide as told, a blank between; the last as it comes."""
+    widths = [
+        max(least, *(len(row[at]) for row in rows), 0) if least else 0
+        for at, (_, least) in enumerate(columns)
+    ]
+    lines = [[title for title, _ in columns], *rows]
+    return "".join(
+        " ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + "\n"
+        for line in lines
+    )
+
+
+def _row_values(
+    name: TopicPartition, row: GroupRow, committed: OffsetAndMetadata | None
+) -> dict[str, Any]:
+    return {
+        "topic": name.topic,
+        "partition": name.partition,
+        "offset": row.offset,
+        "end_offset": row.end_offset,
+        "lag": row.lag,
+        "metadata": None if committed is None else committed.metadata,
+        "member": None if row.member is None else row.member.member_id,
+    }
+
+
+def _member_values(member: MemberDescription) -> dict[str, Any]:
+    return {
+        "member": member.member_id,
+        "instance": member.instance_id,
+        "client_id": member.client_id,
+        "host": member.host,
+        "topics": list(member.topics),
+        "partitions": [name._asdict() for name in member.partitions],
+    }
+
+
+def _event_values(event: RebalanceEvent) -> dict[str, Any]:
+    return {
+        "ended_at": instant_text(event.ended_at_ms),
+        "duration_ms": event.duration_ms,
+        "generation": event.generation,
+        "members": event.member_count,
+        "moved_partitions": None if event.moved_partitions < 0 else event.moved_partitions,
+        "harmless": event.is_harmless,
+        "story": event.story,
+    }

@@ -1,0 +1,264 @@
+"""`barnabas metadata`: what `zookeeper-shell.sh` is for looking, and how Kafka's tree moves in.
+
+The tree of a cluster is in its ZooKeeper. That of a broker without one lies in its first log
+directory, and is read from the files, whether the broker runs or not, as it was at that moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.dump.small_files import read_epochs
+from barnabas.cli.metadata.tree_source import TreeSource, open_zookeeper, reading, tree_source
+from barnabas.cluster import layout
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.importing import ImportSummary, import_tree
+from barnabas.cluster.store import MetadataStore, Znode
+from barnabas.config import parse_properties
+from barnabas.errors import BarnabasError, ConfigError, CorruptData
+from barnabas.storage.epochs import FILE_NAME as LEADER_EPOCHS
+from barnabas.storage.files import OsFiles
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.cluster.zookeeper_settings import Settings
+    from barnabas.storage.files import Lock
+
+_NO_SOURCE = TreeSource(None, None)
+_MAX_TREE_BYTES = 1 << 30
+_LOCK = ".lock"
+_META = "meta.properties"
+
+_directory = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A broker's first log directory, if it has no ZooKeeper; by default as for a start.",
+)
+
+
+@click.group()
+def metadata() -> None:
+    """Look into the metadata tree of a broker or cluster, or fill an empty one from Kafka's.
+
+    \b
+    Examples:
+      barnabas metadata ls /brokers/topics --dir ~/barnabas
+      barnabas metadata ls /brokers/ids --zookeeper-connect localhost:2181/kafka
+      barnabas metadata get /brokers/topics/test --dir ~/barnabas
+      barnabas metadata import tree.json --dir /srv/log
+    """
+
+
+@metadata.command()
+@click.argument("path")
+@_directory
+@tree_source
+@click.option("--stat", is_flag=True, help="Also the node's version, czxid, owner and children.")
+def get(path: str, directory: Path | None, source: TreeSource, stat: bool) -> None:
+    """Print the data of a node, as it is stored.
+
+    \b
+    Examples:
+      barnabas metadata get /brokers/topics/test
+      barnabas metadata get /controller --dir ~/barnabas --stat
+      barnabas metadata get /controller --zookeeper-connect localhost:2181
+    """
+    _check(path, directory, source)
+    node = asyncio.run(_read(source, directory, path))
+    sys.stdout.buffer.write((b"null" if node.data is None else node.data) + b"\n")
+    sys.stdout.buffer.flush()
+    if stat:
+        for name, value in (
+            ("czxid", node.czxid),
+            ("dataVersion", node.version),
+            ("ephemeralOwner", node.owner),
+            ("numChildren", len(node.children)),
+        ):
+            click.echo(f"{name} = {value}")
+
+
+@metadata.command()
+@click.argument("path", default="/")
+@_directory
+@tree_source
+@click.option("--recursive", "-R", is_flag=True, help="Everything below, as whole paths.")
+def ls(path: str, directory: Path | None, source: TreeSource, recursive: bool) -> None:
+    """List the children of a node, one a line.
+
+    \b
+    Examples:
+      barnabas metadata ls /
+      barnabas metadata ls /brokers/topics --dir ~/barnabas
+      barnabas metadata ls / --recursive --config server.properties
+    """
+    _check(path, directory, source)
+    if recursive:
+        for found in asyncio.run(_all_below(source, directory, path)):
+            click.echo(found)
+    else:
+        for name in sorted(asyncio.run(_read(source, directory, path)).children):
+            click.echo(name)
+
+
+@metadata.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--dir",
+    "directories",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="The broker's log directory; if there are several, all of them, in the order of log.dirs.",
+)
+@tree_source
+def import_(file: Path, directories: tuple[Path, ...], source: TreeSource) -> None:
+    """Fill the empty metadata of a stopped broker or cluster from a tree of ZooKeeper's, as JSON.
+
+    The file maps each path to its node: {"/brokers/topics/test": {"data": "{...}"}, ...}. Ephemeral
+    nodes are left behind. A partition whose state is missing gets one, with a leader epoch above
+    all of those in its logs in these directories. The tree goes into the first of them, or into
+    ZooKeeper if that is named.
+
+    \b
+    Examples:
+      barnabas metadata import tree.json --dir /var/lib/kafka
+      barnabas metadata import tree.json --dir /disk1/kafka --dir /disk2/kafka
+      barnabas metadata import tree.json --zookeeper-connect localhost:2181 --dir /var/lib/kafka
+    """
+    # Not what the environment says: an import is never a mistake that was meant for another place.
+    settings = source.zookeeper() if source != _NO_SOURCE else None
+    if settings is None and not directories:
+        raise click.UsageError("say where to: --dir or --zookeeper-connect")
+    tree = _tree(file)
+    for directory in directories:
+        if not directory.is_dir():
+            raise ConfigError(f"{directory} is not a directory")
+        _check_cluster(directory, tree)
+    with ExitStack() as locks:
+        for directory in directories:
+            locks.callback(_locked(directory).release)
+        summary = asyncio.run(_import(tree, directories, settings))
+    into = str(directories[0]) if settings is None else settings.connect
+    for line in _summary_lines(summary, file, into):
+        click.echo(line)
+
+
+def _locked(directory: Path) -> Lock:
+    try:
+        return OsFiles().lock(directory / _LOCK)
+    except BlockingIOError as cause:
+        raise ConfigError(
+            f"{directory} is in use by a running broker; stop that one first"
+        ) from cause
+
+
+def _summary_lines(summary: ImportSummary, file: Path, into: str) -> Iterator[str]:
+    yield (
+        f"Imported {summary.nodes} nodes with {summary.topics} topics and {summary.partitions} "
+        f"partitions from {file} into {into}."
+    )
+    if summary.ephemeral_nodes:
+        yield f"Left behind {summary.ephemeral_nodes} ephemeral nodes."
+    for topic, count in Counter(name.topic for name in summary.new_states).items():
+        yield f"Made the states of {count} partitions of {topic}, which the file does not have."
+
+
+def _tree(file: Path) -> dict[str, Any]:
+    """The nodes by path. Raises CorruptData for what is not JSON, or not of that shape."""
+    if file.stat().st_size > _MAX_TREE_BYTES:
+        raise CorruptData(f"{file} is larger than {_MAX_TREE_BYTES} bytes")
+    try:
+        tree = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as cause:
+        raise CorruptData(f"{file} is not JSON: {cause}") from cause
+    if not isinstance(tree, dict):
+        raise CorruptData(f"{file} is not an object of nodes by their paths")
+    return tree
+
+
+def _check_cluster(directory: Path, tree: dict[str, Any]) -> None:
+    """Refuse a tree of another cluster than that of the directory. Raises CorruptData too."""
+    meta = directory / _META
+    if not meta.exists():
+        return
+    theirs = parse_properties(meta.read_text(errors="replace")).get("cluster.id")
+    node = tree.get(layout.CLUSTER_ID)
+    data = node.get("data") if isinstance(node, dict) else None
+    if not isinstance(data, str):
+        return  # no id at all: `import_tree` says what is wrong with the tree, if anything is
+    named = layout.decode_cluster_id(data.encode())
+    if theirs is not None and theirs != named:
+        raise ConfigError(f"{directory} belongs to the cluster {theirs}, and the tree to {named}")
+
+
+async def _import(
+    tree: dict[str, Any], directories: tuple[Path, ...], settings: Settings | None
+) -> ImportSummary:
+    def latest_epoch(partition: TopicPartition) -> int:
+        """The newest in the partition's log, wherever that lies; -1: none."""
+        found = [-1]
+        for directory in directories:
+            path = directory / str(partition) / LEADER_EPOCHS
+            found += [entry.epoch for entry in read_epochs(path)]
+        return max(found)
+
+    store: MetadataStore
+    if settings is None:
+        store = EmbeddedStore.open(directories[0])
+    else:
+        store = await open_zookeeper(settings, makes_chroot=True)
+    try:
+        return await import_tree(store, tree, latest_epoch)
+    finally:
+        await store.close()
+
+
+def _check(path: str, directory: Path | None, source: TreeSource) -> None:
+    """Raises UsageError for what cannot be a path, or two places to look for it."""
+    if not path.startswith("/") or (path != "/" and "" in path[1:].split("/")):
+        raise click.UsageError(f"{path} is not the path of a node, as /brokers/topics is")
+    if directory is not None and source != _NO_SOURCE:
+        raise click.UsageError("--dir contradicts --zookeeper-connect and --config")
+
+
+async def _read(source: TreeSource, directory: Path | None, path: str) -> Znode:
+    async with reading(source, directory) as store:
+        return await _node(store, path)
+
+
+async def _node(store: MetadataStore, path: str) -> Znode:
+    node = await store.read(path)
+    if node is None:
+        raise NoSuchNode(path)
+    return node
+
+
+async def _all_below(source: TreeSource, directory: Path | None, top: str) -> list[str]:
+    """A level by one question; what goes meanwhile is left out."""
+    async with reading(source, directory) as store:
+        await _node(store, top)
+        found, level = [], [top]
+        while level:
+            nodes = zip(level, await store.read_many(level), strict=True)
+            there = [(path, node) for path, node in nodes if node is not None]
+            found += [path for path, _ in there]
+            level = [f"{path.rstrip('/')}/{name}" for path, node in there for name in node.children]
+        return sorted(found)
+
+
+class NoSuchNode(BarnabasError):
+    """The tree has no node of that path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no node {path}; `barnabas metadata ls /` shows what there is")

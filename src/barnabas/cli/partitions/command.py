@@ -1,0 +1,159 @@
+"""`barnabas partitions`: how replication goes, seen live. Kafka has no such tool."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import deque
+from collections.abc import Callable
+
+import click
+
+from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.cli.partitions.text import change_line, row_lines, row_values, silence_line
+from barnabas.cli.partitions.watch import Change, Look, Watch
+from barnabas.client.admin.admin import Admin
+from barnabas.client.errors import Unreachable
+from barnabas.clock import SystemClock
+from barnabas.errors import KafkaError, UnknownTopicOrPartition
+from barnabas.types import TopicPartition
+
+_ANSWER_TIMEOUT_MS = 2_000  # a broker that hangs must not hide the others
+_SILENCE_S = 5.0  # no look takes that long; what is shown is old then
+_REMEMBERED_CHANGES = 100
+
+
+@click.group()
+def partitions() -> None:
+    """Watch partitions: who leads them, and how far each replica is.
+
+    \b
+    Examples:
+      barnabas partitions watch
+      barnabas partitions watch --topic test --once
+    """
+
+
+@partitions.command()
+@click.option("--topic", "names", multiple=True, metavar="NAME", help="Only this; may be repeated.")
+@click.option("--internal", is_flag=True, help="Kafka's own topics, too.")
+@click.option("--once", is_flag=True, help="Print how it is now, and end.")
+@click.option(
+    "--interval-ms",
+    type=click.IntRange(50),
+    default=500,
+    show_default=True,
+    metavar="MS",
+    help="How long to wait between two looks.",
+)
+@as_json
+@bootstrap_server
+def watch(
+    names: tuple[str, ...],
+    internal: bool,
+    once: bool,
+    interval_ms: int,
+    as_json: bool,
+    servers: str,
+) -> None:
+    """Show leader, ISR, epochs and high watermark, and how far each replica is; until Ctrl-C.
+
+    A lag in seconds is how long a replica has lacked something, as far as it was watched. On a
+    terminal it is a table, with the last changes below; into a pipe or a file, how it is now, and
+    then a line for each change. Why something changed is in the logs of the brokers.
+
+    \b
+    Examples:
+      barnabas partitions watch
+      barnabas partitions watch --topic orders --topic payments
+      barnabas partitions watch --once
+      barnabas partitions watch --topic orders --json
+    """
+    run_client(_Watcher(servers, names, internal).run(once, interval_ms, as_json))
+
+
+class _Watcher:
+    """Looks, and shows what it sees."""
+
+    def __init__(self, servers: str, names: tuple[str, ...], internal: bool) -> None:
+        self._servers = servers
+        self._names = list(dict.fromkeys(names)) or None
+        self._internal = internal or bool(names)
+        self._clock = SystemClock()
+        self._watch = Watch()
+        self._seen_at_ms = 0
+
+    async def run(self, once: bool, interval_ms: int, as_json: bool) -> None:
+        async with Admin(self._servers, request_timeout_ms=_ANSWER_TIMEOUT_MS) as admin:
+            first = await self._look(admin)
+            if as_json:
+                click.echo(json.dumps(row_values(first.rows), indent=2))
+            elif sys.stdout.isatty() and not once:
+                await self._show(admin, first, interval_ms)
+            else:
+                for line in row_lines(first.rows):
+                    click.echo(line)
+                while not once:
+                    look = await self._look_again(admin, interval_ms, self._tell_silence)
+                    for change in look.changes:
+                        click.echo(change_line(change))
+                    sys.stdout.flush()
+
+    async def _show(self, admin: Admin, look: Look, interval_ms: int) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        from barnabas.cli.partitions.table import screen
+
+        console = Console(highlight=False)
+        changes: deque[Change] = deque(maxlen=_REMEMBERED_CHANGES)
+        with Live(console=console, auto_refresh=False, screen=True) as live:
+
+            def draw(silent_since_ms: int | None = None) -> None:
+                shown = screen(look.rows, list(changes), console.size, silent_since_ms)
+                live.update(shown, refresh=True)
+
+            while True:
+                changes.extend(look.changes)
+                draw()
+                look = await self._look_again(admin, interval_ms, lambda: draw(self._seen_at_ms))
+
+    def _tell_silence(self) -> None:
+        click.echo(silence_line(self._seen_at_ms))
+        sys.stdout.flush()
+
+    async def _look(self, admin: Admin) -> Look:
+        topics = await admin.describe_topics(self._names)
+        if not self._internal:
+            topics = [topic for topic in topics if not topic.is_internal]
+        cluster = await admin.describe_cluster()
+        ends = await admin.replica_ends(
+            {
+                TopicPartition(topic.name, partition.partition): partition.replicas
+                for topic in topics
+                for partition in topic.partitions
+            }
+        )
+        live = {broker.broker_id for broker in cluster.brokers}
+        self._seen_at_ms = self._clock.wall_ms()
+        return self._watch.look(self._seen_at_ms, topics, live, ends)
+
+    async def _look_again(
+        self, admin: Admin, interval_ms: int, on_silence: Callable[[], None]
+    ) -> Look:
+        """After a while. What passes is waited for: a watcher is there to see a cluster recover."""
+        wait_s = interval_ms / 1000
+        silence = asyncio.get_running_loop().call_later(wait_s + _SILENCE_S, on_silence)
+        try:
+            while True:
+                await asyncio.sleep(wait_s)
+                try:
+                    return await self._look(admin)
+                except Unreachable:
+                    continue
+                except KafkaError as error:
+                    if isinstance(error, UnknownTopicOrPartition) or not error.retriable:
+                        raise
+        finally:
+            silence.cancel()

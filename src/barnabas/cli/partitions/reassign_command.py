@@ -1,0 +1,307 @@
+"""`barnabas reassign`: what `kafka-reassign-partitions.sh` is, with its files and its lines."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from barnabas.cli.complaint import complain
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import bootstrap_server, run_client
+from barnabas.cli.partitions.reassign_plan import (
+    BadPlan,
+    Replicas,
+    current,
+    moving_lines,
+    plan_text,
+    proposed,
+    read_plan,
+    read_topics,
+    status_lines,
+)
+from barnabas.cli.partitions.reassign_throttle import clear, clearing_lines, moves, throttle
+from barnabas.client.admin.admin import Admin
+from barnabas.errors import KafkaError, NoReassignmentInProgress
+from barnabas.types import TopicPartition
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WHO = "barnabas reassign"
+_ACTIONS = "barnabas.reassign.actions"
+_VERIFY = (
+    "Warning: You must run --verify periodically, until the reassignment completes, "
+    "to ensure the throttle is removed."
+)
+_file = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def _action(name: str, text: str) -> Callable[[F], F]:
+    """A flag that is kept beside the others like it: with one value for all, the last would win."""
+
+    def keep(context: click.Context, _: click.Parameter, is_given: bool) -> None:
+        if is_given:
+            context.meta.setdefault(_ACTIONS, []).append(name)
+
+    return click.option(f"--{name}", is_flag=True, expose_value=False, callback=keep, help=text)
+
+
+@click.command()
+@_action("generate", "Propose a reassignment.")
+@_action("execute", "Begin it.")
+@_action("verify", "Say how far it is.")
+@_action("cancel", "Take it back.")
+@_action("list", "All that are under way.")
+@click.option(
+    "--reassignment-json-file",
+    "plan_file",
+    type=_file,
+    metavar="FILE",
+    help="Which replicas partitions are to have: for --execute, --verify and --cancel.",
+)
+@click.option(
+    "--topics-to-move-json-file",
+    "topics_file",
+    type=_file,
+    metavar="FILE",
+    help="Which topics to place anew: for --generate.",
+)
+@click.option("--broker-list", metavar="1,2,3", help="... on which brokers.")
+@click.option("--disable-rack-aware", is_flag=True, help="... whatever their racks are.")
+@click.option(
+    "--additional", is_flag=True, help="With --execute: though others are under way already."
+)
+@click.option(
+    "--throttle",
+    "bytes_per_s",
+    type=click.IntRange(min=0),
+    metavar="BYTES_PER_S",
+    help="With --execute: how fast each broker may copy, in and out. --verify clears it.",
+)
+@click.option(
+    "--preserve-throttles",
+    is_flag=True,
+    help="With --verify and --cancel: leave the throttles as they are.",
+)
+@bootstrap_server
+@click.pass_context
+def reassign(  # noqa: PLR0913  (a command's parameters are its options)
+    context: click.Context,
+    plan_file: Path | None,
+    topics_file: Path | None,
+    broker_list: str | None,
+    disable_rack_aware: bool,
+    additional: bool,
+    bytes_per_s: int | None,
+    preserve_throttles: bool,
+    servers: str,
+) -> int:
+    """Move partitions to other brokers.
+
+    A file says which replicas each partition is to have, the preferred leader first:
+    {"version":1,"partitions":[{"topic":"test","partition":0,"replicas":[2,3]}]}. The move goes on
+    by itself: the new replicas copy what there is, and when all are in sync the old ones go.
+
+    With --throttle they copy no faster than that. Run --verify until it is over: only then it
+    clears the throttles, of all brokers and of the file's topics. To change the rate under way,
+    run --execute again with --additional and the new one.
+
+    \b
+    Examples:
+      barnabas reassign --generate --topics-to-move-json-file topics.json --broker-list 1,2,3
+      barnabas reassign --execute --reassignment-json-file plan.json
+      barnabas reassign --execute --reassignment-json-file plan.json --throttle 50000000
+      barnabas reassign --verify --reassignment-json-file plan.json
+      barnabas reassign --cancel --reassignment-json-file plan.json
+      barnabas reassign --list
+    """
+    actions = context.meta.get(_ACTIONS, [])
+    if len(actions) != 1:
+        raise click.UsageError(
+            "say what to do, once: --generate, --execute, --verify, --cancel or --list"
+        )
+    action = actions[0]
+    if bytes_per_s is not None and action != "execute":
+        raise click.UsageError("--throttle goes with --execute")
+    if preserve_throttles and action not in ("verify", "cancel"):
+        raise click.UsageError("--preserve-throttles goes with --verify or --cancel")
+    if action == "list":
+        return run_client(_list(servers))
+    if action == "generate":
+        if topics_file is None or broker_list is None:
+            raise click.UsageError("--generate needs --topics-to-move-json-file and --broker-list")
+        topics = _read(topics_file, read_topics)
+        brokers = _broker_ids(broker_list)
+        return run_client(_generate(servers, topics, brokers, not disable_rack_aware))
+    if plan_file is None:
+        raise click.UsageError(f"--{action} needs --reassignment-json-file")
+    wanted = _read(plan_file, read_plan)
+    if action == "execute":
+        return run_client(_execute(servers, wanted, additional, bytes_per_s))
+    if action == "verify":
+        return run_client(_verify(servers, wanted, preserve_throttles))
+    return run_client(_cancel(servers, wanted, preserve_throttles))
+
+
+async def _list(servers: str) -> int:
+    async with Admin(servers) as admin:
+        _say(moving_lines(await admin.list_partition_reassignments()))
+    return EXIT_OK
+
+
+async def _generate(servers: str, names: list[str], brokers: list[int], by_rack: bool) -> int:
+    async with Admin(servers) as admin:
+        topics = await admin.describe_topics(names)
+        racks = await _racks(admin)
+    _check_known(brokers, racks)
+    chosen = {broker: racks[broker] if by_rack else None for broker in brokers}
+    plan = proposed(topics, chosen, random.randrange(len(brokers)))
+    _say(
+        [
+            "Current partition replica assignment",
+            plan_text(current(topics)),
+            "",
+            "Proposed partition reassignment configuration",
+            plan_text(plan),
+        ]
+    )
+    return EXIT_OK
+
+
+async def _execute(
+    servers: str, wanted: Replicas, additional: bool, bytes_per_s: int | None
+) -> int:
+    async with Admin(servers) as admin:
+        _check_known([each for brokers in wanted.values() for each in brokers], await _racks(admin))
+        before = await _current(admin, wanted)
+        moving = await admin.list_partition_reassignments()
+        if moving and not additional:
+            complain(_WHO, "others are under way already (see --list): --additional accepts that")
+            return EXIT_FAILURE
+        _say(
+            [
+                "Current partition replica assignment",
+                "",
+                plan_text({name: before[name] for name in wanted}),
+                "",
+                "Save this to use as the --reassignment-json-file option during rollback",
+            ]
+        )
+        if bytes_per_s is not None:
+            _say([_VERIFY])
+            await throttle(admin, moves(moving, wanted, before), bytes_per_s)
+            _say([f"The inter-broker throttle limit was set to {bytes_per_s} B/s"])
+        outcomes = await admin.alter_partition_reassignments(wanted)
+    begun = sorted(name for name, error in outcomes.items() if error is None)
+    if begun:
+        _say([f"Successfully started partition reassignment{_s(begun)} for {_joined(begun)}"])
+    return _failures(outcomes)
+
+
+async def _verify(servers: str, wanted: Replicas, preserve_throttles: bool) -> int:
+    async with Admin(servers) as admin:
+        # Asked first: what is over in between is seen as completed.
+        moving = await admin.list_partition_reassignments()
+        actual = current(await admin.describe_topics())
+        _say([*status_lines(wanted, actual, moving), ""])
+        if moving or preserve_throttles:  # of others, too: a broker has one rate for all
+            return EXIT_OK
+        return await _clear(admin, wanted, actual)
+
+
+async def _clear(admin: Admin, wanted: Replicas, actual: Replicas) -> int:
+    """From every broker, since nobody knows any more which ones have taken part."""
+    named = {broker for brokers in wanted.values() for broker in brokers}
+    brokers = sorted(named | (await _racks(admin)).keys())
+    topics = sorted({name.topic for name in wanted} & {name.topic for name in actual})
+    _say(clearing_lines(brokers, topics))
+    failed = await clear(admin, brokers, topics)
+    for resource, error in failed.items():
+        complain(_WHO, f"the throttles of {resource.name}: {error} ({error.name})")
+    return EXIT_FAILURE if failed else EXIT_OK
+
+
+async def _cancel(servers: str, wanted: Replicas, preserve_throttles: bool) -> int:
+    async with Admin(servers) as admin:
+        moving = await admin.list_partition_reassignments(wanted)
+        outcomes = await admin.alter_partition_reassignments(dict.fromkeys(moving))
+        cancelled = sorted(name for name, error in outcomes.items() if error is None)
+        if cancelled:
+            _say(
+                [
+                    f"Successfully cancelled partition reassignment{_s(cancelled)} for: "
+                    f"{_joined(cancelled)}"
+                ]
+            )
+        over = {
+            name: error
+            for name, error in outcomes.items()
+            if not isinstance(error, NoReassignmentInProgress)
+        }
+        if not over:
+            _say(["None of the specified partition reassignments are active."])
+        code = _failures(over)
+        if code or preserve_throttles:
+            return code
+        return await _clear(admin, wanted, current(await admin.describe_topics()))
+
+
+async def _racks(admin: Admin) -> dict[int, str | None]:
+    described = await admin.describe_cluster()
+    return {broker.broker_id: broker.rack for broker in described.brokers}
+
+
+async def _current(admin: Admin, wanted: Replicas) -> Replicas:
+    """The replicas of all these partitions; raises BadPlan for one that is not there."""
+    there = current(await admin.describe_topics(sorted({name.topic for name in wanted})))
+    missing = sorted(wanted.keys() - there.keys())
+    if missing:
+        raise BadPlan(f"partition {missing[0]} does not exist")
+    return there
+
+
+def _check_known(brokers: Collection[int], racks: Mapping[int, str | None]) -> None:
+    unknown = sorted(set(brokers) - racks.keys())
+    if unknown:
+        raise BadPlan(f"there is no broker {unknown[0]}, only {','.join(map(str, sorted(racks)))}")
+
+
+def _read(path: Path, parse: Callable[[str], T]) -> T:
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (BadPlan, UnicodeDecodeError) as error:
+        raise BadPlan(f"{path}: {error}") from error
+
+
+def _broker_ids(text: str) -> list[int]:
+    try:
+        ids = [int(each) for each in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"--broker-list {text}: not broker ids, as 1,2,3") from None
+    if len(set(ids)) < len(ids):
+        raise click.UsageError(f"--broker-list {text}: a broker is named twice")
+    return ids
+
+
+def _failures(outcomes: Mapping[TopicPartition, KafkaError | None]) -> int:
+    failed = {name: error for name, error in sorted(outcomes.items()) if error is not None}
+    for name, error in failed.items():
+        complain(_WHO, f"{name}: {error} ({error.name})")
+    return EXIT_FAILURE if failed else EXIT_OK
+
+
+def _say(lines: list[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def _joined(names: list[TopicPartition]) -> str:
+    return ",".join(map(str, names))
+
+
+def _s(names: list[TopicPartition]) -> str:
+    return "s" * (len(names) != 1)

@@ -1,0 +1,167 @@
+"""What `reassign` reads, proposes and says: Kafka's JSON files, and Kafka's lines. Pure.
+
+    {"version":1,"partitions":[
+      {"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
+
+The first of a partition's replicas is its preferred leader. `log_dirs` may be left out: which of
+its directories a broker takes is up to the broker.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from barnabas.client.admin.admin import TopicDescription
+from barnabas.client.admin.partition_admin import Reassignment
+from barnabas.controller.placement import place
+from barnabas.errors import BarnabasError
+from barnabas.types import TopicPartition
+
+Replicas = dict[TopicPartition, tuple[int, ...]]
+
+_VERSION = 1
+_ANY = "any"
+
+
+class BadPlan(BarnabasError):
+    """The message says what is wrong with the file."""
+
+
+def read_plan(text: str) -> Replicas:
+    """The replicas that a reassignment file wants. Raises BadPlan."""
+    wanted: Replicas = {}
+    for entry in _entries(text, "partitions"):
+        name = _name(entry)
+        replicas = entry.get("replicas")
+        if not isinstance(replicas, list) or not all(type(each) is int for each in replicas):
+            raise BadPlan(f'partition {name}: "replicas" is not a list of broker ids')
+        if not replicas:
+            raise BadPlan(f"partition {name} would have no replica")
+        if len(set(replicas)) < len(replicas):
+            raise BadPlan(f"partition {name} names a broker twice: {_ids(replicas)}")
+        if any(each != _ANY for each in entry.get("log_dirs") or ()):
+            raise BadPlan(f'partition {name}: "log_dirs" can only be "any" here')
+        if name in wanted:
+            raise BadPlan(f"partition {name} is named twice")
+        wanted[name] = tuple(replicas)
+    if not wanted:
+        raise BadPlan("no partition is named")
+    return wanted
+
+
+def read_names(text: str) -> list[TopicPartition]:
+    """The partitions of an election file, `{"partitions":[{"topic":"t","partition":0}]}`."""
+    names = [_name(entry) for entry in _entries(text, "partitions")]
+    if not names:
+        raise BadPlan("no partition is named")
+    return list(dict.fromkeys(names))
+
+
+def read_topics(text: str) -> list[str]:
+    """The topics of `{"version":1,"topics":[{"topic":"t"}]}`. Raises BadPlan."""
+    topics = [entry.get("topic") for entry in _entries(text, "topics")]
+    wrong = [topic for topic in topics if not isinstance(topic, str)]
+    if wrong or not topics:
+        raise BadPlan("no topic is named" if not topics else f"{wrong[0]!r} is no name of a topic")
+    return list(dict.fromkeys(topic for topic in topics if isinstance(topic, str)))
+
+
+def plan_text(replicas: Mapping[TopicPartition, Sequence[int]]) -> str:
+    """The file that would bring this about, in one line."""
+    partitions = [
+        {
+            "topic": name.topic,
+            "partition": name.partition,
+            "replicas": list(brokers),
+            "log_dirs": [_ANY] * len(brokers),
+        }
+        for name, brokers in sorted(replicas.items())
+    ]
+    stored = {"version": _VERSION, "partitions": partitions}
+    return json.dumps(stored, separators=(",", ":"))
+
+
+def current(topics: Iterable[TopicDescription]) -> Replicas:
+    """The replicas that all partitions of topics have."""
+    return {
+        TopicPartition(topic.name, partition.partition): partition.replicas
+        for topic in topics
+        for partition in topic.partitions
+    }
+
+
+def proposed(
+    topics: Iterable[TopicDescription], racks: Mapping[int, str | None], start: int
+) -> Replicas:
+    """Each topic placed anew on these brokers, as a new one is; it keeps its replication factor.
+
+    Raises InvalidReplicationFactor if there are too few brokers.
+    """
+    return {
+        TopicPartition(topic.name, number): tuple(brokers)
+        for topic in topics
+        for number, brokers in place(
+            racks, len(topic.partitions), len(topic.partitions[0].replicas), start, start
+        ).items()
+    }
+
+
+def status_lines(
+    wanted: Replicas, actual: Replicas, moving: Mapping[TopicPartition, Reassignment]
+) -> list[str]:
+    """How far a reassignment is. A partition that is not there has no replicas."""
+    lines = ["Status of partition reassignment:"]
+    for name, replicas in sorted(wanted.items()):
+        is_at = actual.get(name, ())
+        if name in moving:
+            lines.append(f"Reassignment of partition {name} is still in progress.")
+        elif is_at == replicas:
+            lines.append(f"Reassignment of partition {name} is completed.")
+        else:
+            lines.append(
+                f"There is no active reassignment of partition {name}, "
+                f"but replica set is {_ids(is_at)} rather than {_ids(replicas)}."
+            )
+    return lines
+
+
+def moving_lines(moving: Mapping[TopicPartition, Reassignment]) -> list[str]:
+    """Which partitions are on the move."""
+    if not moving:
+        return ["No partition reassignments found."]
+    lines = ["Current partition reassignments:"]
+    for name, (replicas, adding, removing) in sorted(moving.items()):
+        line = f"{name}: replicas: {_ids(replicas)}."
+        if adding:
+            line += f" adding: {_ids(adding)}."
+        if removing:
+            line += f" removing: {_ids(removing)}."
+        lines.append(line)
+    return lines
+
+
+def _entries(text: str, key: str) -> list[dict[str, Any]]:
+    try:
+        stored = json.loads(text)
+    except ValueError as error:
+        raise BadPlan(f"not JSON: {error}") from error
+    version = stored.get("version", _VERSION) if isinstance(stored, dict) else None
+    entries = stored.get(key) if isinstance(stored, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadPlan(f'"{key}" is not a list of objects')
+    if version != _VERSION:
+        raise BadPlan(f"version {version} is not known, only {_VERSION}")
+    return entries
+
+
+def _name(entry: Mapping[str, Any]) -> TopicPartition:
+    topic, partition = entry.get("topic"), entry.get("partition")
+    if not isinstance(topic, str) or type(partition) is not int:
+        raise BadPlan(f'{json.dumps(entry)}: no "topic", or no "partition" number')
+    return TopicPartition(topic, partition)
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, brokers))

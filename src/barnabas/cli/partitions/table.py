@@ -1,0 +1,152 @@
+"""What `partitions watch` shows on a terminal: a table that stays in its place, and the news below.
+
+Where the terminal is too low for all partitions, those that are not well come first. Where it is
+too narrow for all columns, those that are needed least are left out, then topics are shortened; no
+line is ever broken, for the table would not stay in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.cells import cell_len
+from rich.console import ConsoleDimensions, Group
+from rich.table import Table
+from rich.text import Text
+
+from barnabas.cli.partitions.text import UNKNOWN, clock, seconds, standing
+from barnabas.cli.partitions.watch import Change, PartitionRow, ReplicaRow
+
+_STYLES = {"leader": "bold", "in sync": "green", "behind": "yellow", "gone": "bold red"}
+_HEADING_LINES = 3  # the table's, and what is said below it
+_CHANGES = 8
+_GAP = 2
+_SHORTEST_NAME = 9
+
+_NAME, _STATE = "partition", "state"
+_NUMBERS = ("broker", "log end", "lag", "seconds", "last epoch")
+_TITLES = (_NAME, "leader", "epoch", "in sync", "high watermark", *_NUMBERS, _STATE)
+_LEFT_OUT_FIRST = ("last epoch", "high watermark", "epoch")
+
+
+def screen(
+    rows: Sequence[PartitionRow],
+    changes: Sequence[Change],
+    size: ConsoleDimensions,
+    silent_since_ms: int | None = None,
+) -> Group:
+    """All that fits on a terminal of that size; `changes`: oldest first."""
+    news = list(changes)[-_CHANGES:]
+    is_old = silent_since_ms is not None
+    room = size.height - _HEADING_LINES - (len(news) + 1 if news else 0) - is_old
+    shown = _that_fit(rows, room)
+    parts: list[Table | Text] = [_table(shown, size.width)]
+    if silent_since_ms is not None:
+        since = f"no broker has answered since {clock(silent_since_ms)}: it was like this then"
+        parts.insert(0, _line(since, "bold red"))
+    hidden = len(rows) - len(shown)
+    if hidden:
+        parts.append(_line(f"and {hidden} more partitions", "dim"))
+    if not rows:
+        parts.append(_line("no partitions", "dim"))
+    if news:
+        parts.append(_line("what changed last:", "dim"))
+        parts += [_change(change) for change in reversed(news)]
+    return Group(*parts)
+
+
+def _that_fit(rows: Sequence[PartitionRow], room: int) -> list[PartitionRow]:
+    if sum(len(row.replicas) for row in rows) <= room:
+        return list(rows)
+    shown: list[PartitionRow] = []
+    used = 0
+    for row in sorted(rows, key=lambda row: (row.is_well, row.name)):
+        used += len(row.replicas)
+        if used > room and shown:
+            break
+        shown.append(row)
+    return sorted(shown)
+
+
+def _table(rows: Sequence[PartitionRow], width: int) -> Table:
+    lines = [line for row in rows for line in _lines(row)]
+    taken = {
+        title: max([cell_len(title), *(line[title].cell_len for line in lines)])
+        for title in _TITLES
+        if title != _NAME
+    }
+    names = max([cell_len(_NAME), *(line[_NAME].cell_len for line in lines)])
+    titles = list(_TITLES)
+    for title in _LEFT_OUT_FIRST:
+        if _room(width, taken) < names:
+            titles.remove(title)
+            del taken[title]
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
+    for title in titles:
+        table.add_column(
+            "" if title == _STATE else title,
+            justify="right" if title in _NUMBERS else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    most = max(_room(width, taken), _SHORTEST_NAME)
+    for line in lines:
+        line[_NAME] = _shortened(line[_NAME], most)
+        table.add_row(*(line[title] for title in titles))
+    return table
+
+
+def _room(width: int, taken: Mapping[str, int]) -> int:
+    """For the first column, beside the others."""
+    return width - sum(taken.values()) - _GAP * (len(taken) + 1)
+
+
+def _shortened(name: Text, most: int) -> Text:
+    """In the middle: what partitions of one topic differ in is at the end."""
+    if name.cell_len <= most:
+        return name
+    topic, dash, number = name.plain.rpartition("-")
+    kept = max(most - len(dash + number) - 1, 1)
+    return Text(f"{topic[:kept]}…{dash}{number}")
+
+
+def _lines(row: PartitionRow) -> Iterator[dict[str, Text]]:
+    """One for each replica, by the columns' titles; what is the partition's is in the first."""
+    own = {
+        _NAME: Text(str(row.name)),
+        "leader": Text("none", "bold red") if row.leader < 0 else Text(str(row.leader)),
+        "epoch": Text(str(row.leader_epoch)),
+        "in sync": Text(",".join(map(str, row.isr)), "" if row.is_well else "yellow"),
+        "high watermark": Text(_number(row.high_watermark)),
+    }
+    for replica in row.replicas:
+        yield {**own, **_cells(replica)}
+        own = dict.fromkeys(own, Text())
+
+
+def _cells(replica: ReplicaRow) -> dict[str, Text]:
+    state = standing(replica)
+    end = replica.end
+    return {
+        "broker": Text(str(replica.broker_id)),
+        "log end": Text(_number(None if end is None else end.end_offset)),
+        "lag": Text(_number(replica.lag_records), "yellow" if replica.lag_records else ""),
+        "seconds": Text(seconds(replica.lag_ms)),
+        "last epoch": Text(_number(None if end is None else end.epoch)),
+        _STATE: Text(state, _STYLES[state]),
+    }
+
+
+def _number(value: int | None) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _change(change: Change) -> Text:
+    text = _line(f"  {clock(change.at_ms)} ", "dim")
+    text.append(str(change.name), style="bold")
+    return text.append(f" {change.text}", style="none")
+
+
+def _line(text: str, style: str) -> Text:
+    """One line, whatever the terminal's width."""
+    return Text(text, style, no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,214 @@
+"""What a watcher makes of partitions: how far replicas are, since when, what has changed. Pure.
+
+Brokers say where a replica ends, not since when it lacks something. The watcher remembers where the
+leader's log ended at each look: a replica is as far behind as the last look is ago at which the
+leader had no more than the replica has now. Whoever has not been seen complete is behind since the
+first look, at least.
+
+Why something changed cannot be seen from outside, so nothing is said of it. Looks are a moment
+apart, and replicas are asked one beside the other: what is between two answers may show as a lag of
+some records while producers write.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from barnabas.client.admin.admin import TopicDescription
+from barnabas.client.admin.replica_admin import ReplicaEnd
+from barnabas.client.view import PartitionView
+from barnabas.types import TopicPartition
+
+Ends = Mapping[TopicPartition, Mapping[int, ReplicaEnd]]
+
+_LONGEST_MEMORY = 10_000  # looks at a leader whose log grew in between
+
+
+class ReplicaRow(NamedTuple):
+    broker_id: int
+    is_leader: bool
+    is_in_sync: bool
+    is_live: bool  # its broker is registered
+    end: ReplicaEnd | None  # None: its broker does not say
+    lag_records: int | None  # behind the leader's end; None: nobody knows
+    lag_ms: int | None
+
+
+class PartitionRow(NamedTuple):
+    name: TopicPartition
+    leader: int  # -1: none
+    leader_epoch: int
+    isr: tuple[int, ...]
+    high_watermark: int | None
+    replicas: tuple[ReplicaRow, ...]  # as assigned, the preferred leader first
+
+    @property
+    def is_well(self) -> bool:
+        return self.leader >= 0 and len(self.isr) == len(self.replicas)
+
+
+class Change(NamedTuple):
+    at_ms: int
+    name: TopicPartition
+    text: str
+
+
+class Look(NamedTuple):
+    rows: list[PartitionRow]  # by topic and number
+    changes: list[Change]  # since the look before
+
+
+class _Memory:
+    """What is remembered of one partition."""
+
+    __slots__ = ("_caught_up_at_ms", "_first_at_ms", "_leader_ends", "row")
+
+    def __init__(self, now_ms: int) -> None:
+        self._first_at_ms = now_ms
+        self._leader_ends: deque[tuple[int, int]] = deque(maxlen=_LONGEST_MEMORY)  # (when, where)
+        self._caught_up_at_ms: dict[int, int] = {}  # by broker
+        self.row: PartitionRow | None = None  # at the last look
+
+    def look(
+        self,
+        name: TopicPartition,
+        partition: PartitionView,
+        live: Collection[int],
+        ends: Mapping[int, ReplicaEnd],
+        now_ms: int,
+    ) -> PartitionRow:
+        """The partition as it is now, given what its replicas say."""
+        leader_end = ends.get(partition.leader)
+        if leader_end is not None:
+            _remember(self._leader_ends, now_ms, leader_end.end_offset)
+        newest = self._leader_ends[-1][1] if self._leader_ends else None
+        replicas = []
+        for broker_id in partition.replicas:
+            end = ends.get(broker_id)
+            lag_records = None if end is None or newest is None else max(newest - end.end_offset, 0)
+            since_ms = self._complete_at_ms(broker_id, end)
+            replicas.append(
+                ReplicaRow(
+                    broker_id,
+                    broker_id == partition.leader,
+                    broker_id in partition.isr,
+                    broker_id in live,
+                    end,
+                    lag_records,
+                    0 if lag_records == 0 else None if newest is None else now_ms - since_ms,
+                )
+            )
+        self.row = PartitionRow(
+            name,
+            partition.leader,
+            partition.leader_epoch,
+            partition.isr,
+            None if leader_end is None else leader_end.high_watermark,
+            tuple(replicas),
+        )
+        return self.row
+
+    def _complete_at_ms(self, broker_id: int, end: ReplicaEnd | None) -> int:
+        """When the replica had all that its leader had, as far as that was seen."""
+        known_ms = self._caught_up_at_ms.get(broker_id, self._first_at_ms)
+        if end is not None:
+            known_ms = max(known_ms, _caught_up_at_ms(self._leader_ends, end.end_offset))
+            self._caught_up_at_ms[broker_id] = known_ms
+        return known_ms
+
+
+class Watch:
+    """Fed with what the cluster answers, look by look."""
+
+    def __init__(self) -> None:
+        self._memories: dict[TopicPartition, _Memory] = {}
+        self._has_looked = False
+
+    def look(
+        self,
+        now_ms: int,
+        topics: Iterable[TopicDescription],
+        live: Collection[int],
+        ends: Ends,
+    ) -> Look:
+        """What there is now, and what is new since the last time; the first time nothing is."""
+        rows, changes = [], []
+        for topic in topics:
+            for partition in topic.partitions:
+                name = TopicPartition(topic.name, partition.partition)
+                memory = self._memories.setdefault(name, _Memory(now_ms))
+                before = memory.row
+                row = memory.look(name, partition, live, ends.get(name, {}), now_ms)
+                rows.append(row)
+                if before is not None:
+                    changes += [Change(now_ms, name, text) for text in _news(before, row)]
+                elif self._has_looked:
+                    changes.append(Change(now_ms, name, f"is new, led by {_leader(row.leader)}"))
+        for name in sorted(self._memories.keys() - {row.name for row in rows}):
+            del self._memories[name]
+            changes.append(Change(now_ms, name, "is deleted"))
+        self._has_looked = True
+        return Look(sorted(rows), changes)
+
+
+def _remember(leader_ends: deque[tuple[int, int]], now_ms: int, end_offset: int) -> None:
+    """Of looks at the same end the last one counts; a log that was cut forgets what it lost."""
+    while leader_ends and leader_ends[-1][1] >= end_offset:
+        leader_ends.pop()
+    leader_ends.append((now_ms, end_offset))
+
+
+def _caught_up_at_ms(leader_ends: deque[tuple[int, int]], end_offset: int) -> int:
+    """The last look at which the leader had no more than that; 0: none that is remembered."""
+    for at_ms, leader_end in reversed(leader_ends):
+        if leader_end <= end_offset:
+            return at_ms
+    return 0
+
+
+def _news(before: PartitionRow, now: PartitionRow) -> Iterator[str]:
+    """What is different. Why, an onlooker cannot tell: the logs of the brokers can."""
+    before_ids, now_ids = _replicas(before), _replicas(now)
+    if before_ids != now_ids:
+        yield f"replicas {_ids(before_ids)} -> {_ids(now_ids)}"
+    if before.leader != now.leader:
+        change = f"leader {_leader(before.leader)} -> {_leader(now.leader)}"
+        yield f"{change}, epoch {now.leader_epoch}{_standing_of([before.leader], now)}"
+    elif before.leader_epoch != now.leader_epoch:
+        yield f"epoch {before.leader_epoch} -> {now.leader_epoch}"
+    if set(before.isr) != set(now.isr):
+        left = [broker_id for broker_id in before.isr if broker_id not in now.isr]
+        yield f"ISR {_ids(before.isr) or 'empty'} -> {_ids(now.isr) or 'empty'}" + _standing_of(
+            left, now
+        )
+
+
+def _standing_of(broker_ids: Iterable[int], now: PartitionRow) -> str:
+    """Of replicas that are no longer what they were, what this look has shown besides."""
+    found = {replica.broker_id: replica for replica in now.replicas}
+    facts = []
+    for broker_id in broker_ids:
+        replica = found.get(broker_id)
+        if replica is None:
+            continue
+        if not replica.is_live:
+            facts.append(f"broker {broker_id} is not registered")
+        elif replica.lag_records is None:
+            facts.append(f"broker {broker_id} does not say where its log ends")
+        elif replica.lag_records:
+            facts.append(f"broker {broker_id} lacks {replica.lag_records} records")
+    return f" ({', '.join(facts)})" if facts else ""
+
+
+def _replicas(row: PartitionRow) -> tuple[int, ...]:
+    return tuple(replica.broker_id for replica in row.replicas)
+
+
+def _leader(broker_id: int) -> str:
+    return "nobody" if broker_id < 0 else f"broker {broker_id}"
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, brokers))

@@ -1,0 +1,202 @@
+"""`barnabas perf consume`: what `kafka-consumer-perf-test.sh` is, in its columns."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import click
+
+from barnabas.cli.complaint import warn
+from barnabas.cli.main import EXIT_OK
+from barnabas.cli.options import bootstrap_server, key_values, one_topic, run_client, topic_name
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.clock import SystemClock
+from barnabas.errors import ConfigError
+from barnabas.types import TopicPartition
+
+_EXIT_INTERRUPTED = 130  # as a shell reports a process that an interrupt ended
+_MEBIBYTE = 1 << 20
+_COLUMNS = (
+    "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, "
+    "fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
+)
+
+
+class Receiving:
+    """What came, in all and since the last line."""
+
+    def __init__(self, now_ms: int, wall_ms: int) -> None:
+        """`now_ms`, here and below, is monotonic; wall time is for showing it."""
+        self.began_ms = self.window_began_ms = now_ms
+        self._calendar_ms = wall_ms - now_ms
+        self.records = self.window_records = 0
+        self.bytes = self.window_bytes = 0
+
+    def add(self, records: int, size_bytes: int) -> None:
+        self.records += records
+        self.bytes += size_bytes
+
+    def line(self, now_ms: int) -> str:
+        """The columns of the time since the last such line; begins a new one."""
+        text = self._columns(
+            self.bytes - self.window_bytes,
+            self.records - self.window_records,
+            now_ms - self.window_began_ms,
+        )
+        self.window_began_ms = now_ms
+        self.window_records, self.window_bytes = self.records, self.bytes
+        return f"{_time(self._calendar_ms + now_ms)}, 0, {text}"
+
+    def summary(self, now_ms: int) -> str:
+        text = self._columns(self.bytes, self.records, now_ms - self.began_ms)
+        began, ended = _time(self._calendar_ms + self.began_ms), _time(self._calendar_ms + now_ms)
+        return f"{began}, {ended}, {text}"
+
+    def _columns(self, size_bytes: int, records: int, took_ms: int) -> str:
+        # All of the time is fetching: partitions are assigned, there is no group to join.
+        megabytes, seconds = size_bytes / _MEBIBYTE, max(took_ms, 1) / 1000
+        volume, rate = f"{megabytes / seconds:.4f}", f"{records / seconds:.4f}"
+        return f"{megabytes:.4f}, {volume}, {records}, {rate}, 0, {took_ms}, {volume}, {rate}"
+
+
+class Wanted(NamedTuple):
+    """What is read."""
+
+    topic: str
+    records: int
+    timeout_ms: int
+    interval_ms: int | None
+    """Between two lines of the report; None: only the summary."""
+    offset: str
+    has_header: bool
+
+
+@click.command()
+@topic_name
+@click.option(
+    "--messages",
+    "--num-records",
+    "messages",
+    type=click.IntRange(1),
+    required=True,
+    metavar="N",
+    help="How many to read.",
+)
+@click.option(
+    "--timeout",
+    "timeout_ms",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    metavar="MS",
+    help="End when nothing comes for so long.",
+)
+@click.option("--from-latest", is_flag=True, help="Only what comes from now on.")
+@click.option("--show-detailed-stats", is_flag=True, help="A line every --reporting-interval.")
+@click.option(
+    "--reporting-interval", type=click.IntRange(1), default=5000, show_default=True, metavar="MS"
+)
+@click.option("--hide-header", is_flag=True, help="Print no names of columns.")
+@click.option(
+    "--consumer-config",
+    "--consumer-property",
+    "properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any consumer config, as fetch.max.bytes=1048576; may be repeated.",
+)
+@bootstrap_server
+def consume(  # noqa: PLR0913  (a command's parameters are its options)
+    topic_argument: str | None,
+    topic_option: str | None,
+    messages: int,
+    timeout_ms: int,
+    from_latest: bool,
+    show_detailed_stats: bool,
+    reporting_interval: int,
+    hide_header: bool,
+    properties: tuple[str, ...],
+    servers: str,
+) -> int:
+    """Read records of all partitions of a topic; say how fast they came.
+
+    Ctrl-C ends it with the summary.
+
+    \b
+    Examples:
+      barnabas perf consume test --messages 1000000
+      barnabas perf consume test --messages 1000000 --show-detailed-stats
+      barnabas perf consume test --messages 100 --from-latest --timeout 60000
+    """
+    settings = key_values(properties, "--consumer-config")
+    servers = settings.pop("bootstrap.servers", servers)
+    options: dict[str, Any] = {
+        "allow_auto_create_topics": False,
+        "max_poll_records": 5_000,
+        **{name.replace(".", "_"): text for name, text in settings.items()},
+    }
+    try:
+        consumer = Consumer(servers, **options)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    wanted = Wanted(
+        one_topic(topic_argument, topic_option),
+        messages,
+        timeout_ms,
+        reporting_interval if show_detailed_stats else None,
+        "latest" if from_latest else "earliest",
+        not hide_header,
+    )
+    try:
+        run_client(_receive_all(consumer, wanted))
+    except KeyboardInterrupt:
+        return _EXIT_INTERRUPTED
+    return EXIT_OK
+
+
+async def _receive_all(consumer: Consumer, wanted: Wanted) -> None:
+    """Read it all; the summary is printed however it ends."""
+    clock = SystemClock()
+    async with consumer:
+        partitions = await consumer.partitions_for(wanted.topic)
+        consumer.assign([TopicPartition(wanted.topic, number) for number in partitions])
+        if wanted.offset == "earliest":
+            await consumer.seek_to_beginning()
+        else:
+            await consumer.seek_to_end()
+        if wanted.has_header:
+            times = "start.time, end.time" if wanted.interval_ms is None else "time, threadId"
+            click.echo(f"{times}, {_COLUMNS}")
+        report = Receiving(clock.monotonic_ms(), clock.wall_ms())
+        heard_ms = report.began_ms
+        try:
+            while report.records < wanted.records:
+                silence_ms = heard_ms + wanted.timeout_ms - clock.monotonic_ms()
+                if silence_ms <= 0:
+                    warn(
+                        "barnabas perf consume",
+                        f"{report.records:,} of {wanted.records:,} records came, then none for "
+                        f"{wanted.timeout_ms} ms; --timeout waits longer",
+                    )
+                    break
+                records = await consumer.poll(min(silence_ms, wanted.interval_ms or silence_ms))
+                now_ms = clock.monotonic_ms()
+                if records:
+                    heard_ms = now_ms
+                size_bytes = sum(len(each.key or b"") + len(each.value or b"") for each in records)
+                report.add(len(records), size_bytes)
+                interval_ms = wanted.interval_ms
+                if interval_ms is not None and now_ms - report.window_began_ms >= interval_ms:
+                    click.echo(report.line(now_ms))
+        finally:
+            if wanted.interval_ms is None:
+                click.echo(report.summary(clock.monotonic_ms()))
+            else:
+                click.echo(report.line(clock.monotonic_ms()))
+
+
+def _time(at_ms: int) -> str:
+    """Local time, as Kafka's tool writes it."""
+    local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
+    return f"{local:%Y-%m-%d %H:%M:%S}:{at_ms % 1000:03}"

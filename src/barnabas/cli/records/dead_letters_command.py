@@ -1,0 +1,94 @@
+"""`barnabas dead-letters`: what a pipeline could make nothing of, and sending it again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Final
+
+import click
+
+from barnabas.cli.main import EXIT_OK
+from barnabas.cli.options import as_json, bootstrap_server, run_client
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.collector.dead_letter_headers import REASON
+from barnabas.collector.replay import replay as replayed
+from barnabas.collector.topic_end import assign_all, records_until
+
+_NO_REASON: Final = "(no dead letter: it has no reason)"
+
+
+@click.group(name="dead-letters")
+def dead_letters() -> None:
+    """See why records are dead letters, and send them again once that is mended.
+
+    \b
+    Examples:
+      barnabas dead-letters list system-logs-dead-letters
+      barnabas dead-letters replay system-logs-dead-letters
+    """
+
+
+@dead_letters.command("list")
+@click.argument("topic")
+@bootstrap_server
+@as_json
+def list_(topic: str, servers: str, as_json: bool) -> int:
+    """Count the dead letters of a topic by their reasons, replayed ones included.
+
+    \b
+    Example:
+      barnabas dead-letters list system-logs-dead-letters
+    """
+    reasons = run_client(_reasons(servers, topic))
+    if as_json:
+        rows = [{"reason": reason, "letters": count} for reason, count in reasons.most_common()]
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        if not reasons:
+            click.echo(f"no dead letters in {topic}")
+        for reason, count in reasons.most_common():
+            click.echo(f"{count:>9,}  {reason}")
+    return EXIT_OK
+
+
+@dead_letters.command()
+@click.argument("topic")
+@click.option("--to", metavar="TOPIC", help="Send all there, instead of where each came from.")
+@bootstrap_server
+@as_json
+def replay(topic: str, to: str | None, servers: str, as_json: bool) -> int:
+    """Send the dead letters of a topic again to where they came from.
+
+    Those that came since the topic was replayed last, each once, also if this is killed and run
+    again: how far it got is written in the transactions that send them. What still cannot be used
+    becomes a dead letter again.
+
+    \b
+    Examples:
+      barnabas dead-letters replay system-logs-dead-letters
+      barnabas dead-letters replay web-access-dead-letters --to web-access-mended
+    """
+    done = run_client(replayed(servers, topic, to=to))
+    if as_json:
+        click.echo(json.dumps({"letters": done.letters, "byTopic": done.by_topic}, indent=2))
+        return EXIT_OK
+    for name, count in sorted(done.by_topic.items()):
+        click.echo(f"{count:,} dead {'letter' if count == 1 else 'letters'} sent again to {name}")
+    if not done.letters:
+        click.echo(f"no dead letter has come to {topic} since it was replayed last")
+    return EXIT_OK
+
+
+async def _reasons(servers: str, topic: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    async with Consumer(
+        servers, isolation_level="read_committed", allow_auto_create_topics=False
+    ) as consumer:
+        ends = await assign_all(consumer, topic)
+        await consumer.seek_to_beginning()
+        async for letters in records_until(consumer, ends):
+            for record in letters:
+                reason = dict(record.headers).get(REASON)
+                found[_NO_REASON if reason is None else reason.decode("utf-8", "replace")] += 1
+    return found

@@ -1,0 +1,104 @@
+"""From lines of text to records: what `produce` reads. Pure.
+
+    headers<TAB>key:value          with --headers-separator '\\t' and --key-separator :
+
+Bytes are passed on as they are; only the end of the line (LF or CRLF) is taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.client.producer.batch import ProducerRecord
+from barnabas.errors import BarnabasError
+
+Header = tuple[str, bytes | None]
+
+_LONGEST_LINE_BYTES = 128 * 1024 * 1024  # far above any record that a broker takes
+
+
+class BadLine(BarnabasError):
+    """A line that is not what the separators promise; says which one."""
+
+
+class LineFormat(NamedTuple):
+    topic: str
+    partition: int | None = None
+    key_separator: bytes | None = None
+    headers_separator: bytes | None = None
+    headers: tuple[Header, ...] = ()  # for every record, in front of the line's own
+
+    def record(self, line: bytes, number: int) -> ProducerRecord:
+        """The record of line `number` (from 1). Raises BadLine."""
+        headers = self.headers
+        key: bytes | None = None
+        if self.headers_separator is not None:
+            own, found, line = line.partition(self.headers_separator)
+            if not found:
+                raise BadLine(f"line {number} has no headers separator {self.headers_separator!r}")
+            headers += tuple(_headers(own, number))
+        if self.key_separator is not None:
+            key, found, value = line.partition(self.key_separator)
+            if not found:
+                raise BadLine(
+                    f"line {number} has no key separator {_shown(self.key_separator)}: "
+                    f"{_shown(line[:60])}"
+                )
+        else:
+            value = line
+        return ProducerRecord(self.topic, value, key, self.partition, None, headers)
+
+
+def parse_header(text: str) -> Header:
+    """`name=value`, as --header takes it. Raises BadLine."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise BadLine(f"--header {text}: not NAME=VALUE")
+    return name, value.encode("utf-8", "surrogateescape")
+
+
+class LineSplitter:
+    """Whole lines out of blocks of any size; the last one may lack its end."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []  # the pieces of a line whose end has not come yet
+        self._begun_bytes = 0
+
+    def lines(self, block: bytes) -> list[bytes]:
+        """The lines that end in this block. Raises BadLine for one that is endless."""
+        lines = block.split(b"\n")
+        rest = lines.pop()
+        if lines:
+            lines[0] = self._ended() + lines[0]
+            if b"\r\n" in block or lines[0].endswith(b"\r"):
+                lines = [line.removesuffix(b"\r") for line in lines]
+        self._begun.append(rest)
+        self._begun_bytes += len(rest)
+        if self._begun_bytes > _LONGEST_LINE_BYTES:
+            raise BadLine(f"a line has more than {_LONGEST_LINE_BYTES:,} bytes: is this text?")
+        return lines
+
+    def last(self) -> list[bytes]:
+        """What stands behind the last line end, if anything."""
+        rest = self._ended()
+        return [rest] if rest else []
+
+    def _ended(self) -> bytes:
+        line = b"".join(self._begun)
+        self._begun = []
+        self._begun_bytes = 0
+        return line
+
+
+def _headers(text: bytes, number: int) -> Iterator[Header]:
+    """`name:value,name:value`; nothing at all is no header."""
+    for pair in text.split(b",") if text else ():
+        name, colon, value = pair.partition(b":")
+        if not colon or not name:
+            raise BadLine(f"line {number} has a header that is not NAME:VALUE: {_shown(pair)}")
+        yield name.decode("utf-8", "replace"), value
+
+
+def _shown(data: bytes) -> str:
+    return repr(data.decode("utf-8", "backslashreplace"))

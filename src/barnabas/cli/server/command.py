@@ -1,0 +1,87 @@
+"""`barnabas server`; `server start` comes this way only for its help (see `cli.main`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from barnabas.cli.complaint import complain
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.server.start_command import HELP
+from barnabas.cli.server.start_command import start as start_broker
+from barnabas.cli.server.stop import CannotStop, Selection, directory_of
+from barnabas.cli.server.stop import stop as stop_broker
+
+
+@click.group()
+def server() -> None:
+    """Run or stop a broker.
+
+    \b
+    Examples:
+      barnabas server start
+      barnabas server start --data-dir ~/barnabas --port 9192
+      barnabas server start /etc/kafka/server.properties --override num.partitions=3
+      barnabas server stop
+    """
+
+
+@server.command(
+    short_help="Run a broker in this process.",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True},
+    help=HELP,
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def start(arguments: tuple[str, ...]) -> int:
+    return start_broker(arguments)
+
+
+@server.command()
+@click.argument("properties_file", metavar="[server.properties]", required=False)
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The one with this log directory.",
+)
+@click.option("--port", type=click.IntRange(1, 65_535), metavar="PORT", help="... on this port.")
+@click.option("--pid", type=click.IntRange(1), metavar="PID", help="... with this process id.")
+@click.option(
+    "--timeout-ms",
+    type=click.IntRange(0),
+    default=60_000,
+    show_default=True,
+    metavar="MS",
+    help="How long to wait until it is gone.",
+)
+def stop(
+    properties_file: str | None,
+    directory: Path | None,
+    port: int | None,
+    pid: int | None,
+    timeout_ms: int,
+) -> int:
+    """Stop a broker of this machine in order, and wait until it is gone.
+
+    Without options it is the only one that runs; if there are several, say which. A properties file
+    means the broker that has the first of its log.dirs, if the file is there.
+
+    \b
+    Examples:
+      barnabas server stop
+      barnabas server stop --dir ~/barnabas
+      barnabas server stop --port 9192
+      barnabas server stop /etc/kafka/server.properties
+    """
+    try:
+        if properties_file is not None and not (directory or port or pid):
+            directory = directory_of(properties_file)
+        stopped = stop_broker(Selection(directory, pid, port), timeout_ms)
+    except CannotStop as error:
+        complain("barnabas server stop", str(error))
+        return EXIT_FAILURE
+    click.echo(f"Stopped server {stopped}.")
+    return EXIT_OK

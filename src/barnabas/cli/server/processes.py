@@ -1,0 +1,90 @@
+"""The brokers that run on this machine as `barnabas server start`, found in the process table.
+
+Linux shows a process's command line and its open files under `/proc`; a broker holds the `.lock` of
+each of its log directories open. Elsewhere `ps` shows the command lines alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.cli.server.pid_file import read_pid_file
+
+PROC = Path("/proc")
+
+_PROGRAMS = ("barnabas", "barnabas.cli.main")
+_PORT = re.compile(r"://[^,]*:(\d+)")
+_PS = ("ps", "-axww", "-o", "pid=,command=")
+_PS_TIMEOUT_S = 10
+
+
+class ServerProcess(NamedTuple):
+    """A broker in a process of its own."""
+
+    pid: int
+    command: str
+    directories: tuple[Path, ...]  # its log directories, where that can be seen
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Those of its configured listeners."""
+        for directory in self.directories:
+            recorded = read_pid_file(directory)
+            if recorded is not None and recorded.pid == self.pid:
+                return tuple(map(int, _PORT.findall(recorded.listeners)))
+        return ()
+
+    def __str__(self) -> str:
+        where = ",".join(map(str, self.directories)) or self.command
+        return f"{self.pid} ({where})"
+
+
+def find_servers(proc: Path = PROC) -> list[ServerProcess]:
+    """Every broker that this user may see, by process id."""
+    found = _from_proc(proc) if (proc / "self").exists() else _from_ps()
+    return sorted(server for server in found if server.pid != os.getpid())
+
+
+def is_server_command(words: Sequence[str]) -> bool:
+    """Whether it is `[python [-m]] barnabas server start ...`."""
+    for i in range(min(len(words), 8)):
+        if list(words[i + 1 : i + 3]) == ["server", "start"]:
+            return words[i].rpartition("/")[2] in _PROGRAMS
+    return False
+
+
+def _from_proc(proc: Path) -> Iterator[ServerProcess]:
+    for entry in proc.iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")[:-1]
+            if is_server_command(words):
+                yield ServerProcess(int(entry.name), " ".join(words), _locked_by(entry))
+        except OSError:
+            continue  # ended meanwhile, or another user's
+
+
+def _locked_by(process: Path) -> tuple[Path, ...]:
+    found = set()
+    for link in (process / "fd").iterdir():
+        try:
+            target = link.readlink()
+        except OSError:
+            continue  # closed meanwhile
+        if target.name == ".lock":
+            found.add(target.parent)
+    return tuple(sorted(found))
+
+
+def _from_ps() -> Iterator[ServerProcess]:
+    listed = subprocess.run(_PS, capture_output=True, text=True, timeout=_PS_TIMEOUT_S, check=True)
+    for line in listed.stdout.splitlines():
+        pid, _, command = line.strip().partition(" ")
+        if pid.isdecimal() and is_server_command(command.split()):
+            yield ServerProcess(int(pid), command, ())

@@ -1,0 +1,169 @@
+"""`barnabas server start`: what `kafka-server-start.sh` is, with its arguments.
+
+Parsed by hand, so that nothing stands between the command line and the broker (see `cli.main`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.cli.server.pid_file import claim, release
+
+HELP = """\
+Usage: barnabas server start [-daemon] [server.properties] [options]
+
+Run a broker until SIGTERM or Ctrl-C. When it is ready it prints one line:
+  barnabas ready on localhost:9092 (broker 0, /var/lib/barnabas, 97 ms)
+
+Options:
+  -daemon               in the background; `barnabas server stop` ends it
+  --port PORT           listen on this port of all interfaces (0: any free one)
+  --data-dir DIR        keep the log here (log.dirs)
+  --override KEY=VALUE  set any of Kafka's broker configs; may be repeated
+  --help                this text
+
+Later wins: the properties file, then the environment (KAFKA_LOG_DIRS is log.dirs), then the
+command line. Without a file everything has Kafka's default.
+
+Examples:
+  barnabas server start
+      on port 9092, data under /tmp/kafka-logs: for a quick try
+  barnabas server start --data-dir ~/barnabas --port 9192
+  barnabas server start /etc/kafka/server.properties
+      the file of a Kafka broker works; to be alone, add --override zookeeper.connect=
+  barnabas server start --data-dir /srv/log --override num.partitions=3 \\
+      --override log.retention.hours=24
+  KAFKA_NUM_PARTITIONS=3 barnabas server start --data-dir /srv/log
+"""
+
+
+_DAEMON = "-daemon"
+
+
+class UsageError(Exception):
+    """The command line is wrong; the message says how."""
+
+
+class StartArguments(NamedTuple):
+    properties_file: str | None
+    settings: dict[str, str]  # of the command line; later ones have replaced earlier ones
+    wants_help: bool
+    as_daemon: bool = False
+
+
+def start(words: Sequence[str]) -> int:
+    """Run the broker that these arguments describe; the exit code."""
+    began_at_s = _process_began_at_s()
+    try:
+        arguments = parse(words)
+    except UsageError as error:
+        sys.stderr.write(f"barnabas server start: {error}; see barnabas server start --help\n")
+        return 2
+    if arguments.wants_help:
+        sys.stdout.write(HELP)
+        return 0
+    from barnabas.broker.main import run
+    from barnabas.config import BrokerConfig, from_environment, load_properties
+    from barnabas.errors import ConfigError
+
+    try:
+        properties: dict[str, str] = {}
+        if arguments.properties_file is not None:
+            properties.update(load_properties(arguments.properties_file))
+        properties.update(from_environment(os.environ))
+        properties.update(arguments.settings)
+        config = BrokerConfig(properties)
+    except (ConfigError, OSError) as error:
+        sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
+        return 1
+    first_directory = Path(config.log_directories()[0])
+    if arguments.as_daemon:
+        return _start_daemon(words, first_directory)
+    is_ours = claim(first_directory, config.str("listeners"))
+    try:
+        return run(config, began_at_s)
+    finally:
+        if is_ours:
+            release(first_directory)
+
+
+def _start_daemon(words: Sequence[str], first_directory: Path) -> int:
+    from barnabas.cli.server.daemon import start_daemon
+
+    try:
+        return start_daemon([word for word in words if word != _DAEMON], first_directory)
+    except OSError as error:
+        sys.stderr.write(f"barnabas server start: {_one_line(error)}\n")
+        return 1
+
+
+def parse(words: Sequence[str]) -> StartArguments:
+    """Arguments in any order, `--option VALUE` or `--option=VALUE`. Raises UsageError."""
+    file: str | None = None
+    settings: dict[str, str] = {}
+    as_daemon = False
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word in ("--help", "-h"):
+            return StartArguments(None, {}, True)
+        if word == _DAEMON:
+            as_daemon = True
+            continue
+        if not word.startswith("-"):
+            if file is not None:
+                raise UsageError(f"two properties files, {file} and {word}")
+            file = word
+            continue
+        option, equals, value = word.partition("=")
+        if option not in ("--port", "--data-dir", "--override"):
+            raise UsageError(f"no such option: {word}")
+        if not equals:
+            if not left:
+                raise UsageError(f"{option} needs a value")
+            value = left.pop(0)
+        settings.update([_setting(option, value)])
+    return StartArguments(file, settings, False, as_daemon)
+
+
+def _setting(option: str, value: str) -> tuple[str, str]:
+    """The broker config that an option stands for."""
+    if option == "--port":
+        if not value.isdecimal() or int(value) > 65_535:
+            raise UsageError(f"--port {value}: not a port, 0 to 65535")
+        return "listeners", f"PLAINTEXT://:{value}"
+    if option == "--data-dir":
+        if not value:
+            raise UsageError("--data-dir needs a directory")
+        return "log.dirs", value
+    key, equals, setting = value.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"--override {value}: not KEY=VALUE, as num.partitions=3 is")
+    return key.strip(), setting.strip()
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {(error.strerror or str(error)).lower()}"
+    return " ".join(str(error).split())
+
+
+def _process_began_at_s() -> float:
+    """When this process began, in seconds of `time.monotonic`: the interpreter's own start counts.
+
+    Linux tells, to a hundredth of a second; elsewhere it is this moment.
+    """
+    now_s = time.monotonic()
+    try:
+        with open("/proc/self/stat", "rb") as stat:
+            # Behind the name, which may hold anything, in parentheses: field 22 of all.
+            began_ticks = int(stat.read().rpartition(b")")[2].split()[19])
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began_ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return now_s
+    return now_s - age_s if 0 <= age_s < 60 else now_s

@@ -1,0 +1,109 @@
+"""`barnabas server stop`: what `kafka-server-stop.sh` is, but it waits and picks one of several.
+
+SIGTERM makes a broker stop in order: its logs are flushed, its directories marked clean. A process
+is asked only if it is a broker for sure, since the number in a file may be another's by now.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.cli.server.pid_file import process_began_ticks, read_pid_file
+from barnabas.cli.server.processes import ServerProcess, find_servers
+from barnabas.config import BROKER_KEYS, from_environment, load_properties
+from barnabas.errors import ConfigError
+
+_POLL_S = 0.05
+
+
+class CannotStop(Exception):
+    """The message says why, and what to do."""
+
+
+class Selection(NamedTuple):
+    """Which of the brokers; nothing: the only one."""
+
+    directory: Path | None = None
+    pid: int | None = None
+    port: int | None = None
+
+    def __str__(self) -> str:
+        if self.directory is not None:
+            return f" on {self.directory}"
+        if self.pid is not None:
+            return f" with process id {self.pid}"
+        return "" if self.port is None else f" on port {self.port}"
+
+
+def directory_of(properties_file: str) -> Path | None:
+    """The first log directory of a broker that has this file; None if there is no such file.
+
+    Kafka's script looks at no argument at all, so a file that is somewhere else is no mistake.
+    Raises CannotStop for one that cannot be read.
+    """
+    if not Path(properties_file).exists():
+        return None
+    try:
+        settings = load_properties(properties_file)
+    except ConfigError as error:
+        raise CannotStop(str(error)) from error
+    settings.update(from_environment(os.environ))
+    named = settings.get("log.dirs") or settings.get("log.dir") or BROKER_KEYS["log.dir"].default
+    return Path(str(named).split(",")[0].strip())
+
+
+def choose(selection: Selection, servers: list[ServerProcess]) -> ServerProcess:
+    """The one broker that is meant. Raises CannotStop."""
+    found = [server for server in servers if _is_meant(server, selection)]
+    if not found:
+        others = f"; there is {_listed(servers)}" if servers and any(selection) else ""
+        raise CannotStop(f"no server to stop{selection}{others}")
+    if len(found) > 1:
+        raise CannotStop(
+            f"several servers run, {_listed(found)}; say which by --dir, --port or --pid"
+        )
+    return found[0]
+
+
+def _is_meant(server: ServerProcess, selection: Selection) -> bool:
+    directory, pid, port = selection
+    if directory is not None:
+        recorded = read_pid_file(directory)
+        is_recorded = recorded is not None and recorded.pid == server.pid and recorded.is_alive
+        if not is_recorded and directory.resolve() not in server.directories:
+            return False
+    return (pid is None or server.pid == pid) and (port is None or port in server.ports)
+
+
+def _listed(servers: list[ServerProcess]) -> str:
+    return " and ".join(map(str, servers))
+
+
+def stop(
+    selection: Selection,
+    timeout_ms: int,
+    find: Callable[[], list[ServerProcess]] = find_servers,
+) -> ServerProcess:
+    """Ask the broker to stop and wait until it is gone. Raises CannotStop."""
+    server = choose(selection, find())
+    began_ticks = process_began_ticks(server.pid)
+    try:
+        os.kill(server.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return server  # it went by itself just now
+    except PermissionError as cause:
+        raise CannotStop(f"server {server} belongs to another user") from cause
+    ends_at_s = time.monotonic() + timeout_ms / 1000
+    while began_ticks is not None and process_began_ticks(server.pid) == began_ticks:
+        if time.monotonic() >= ends_at_s:
+            raise CannotStop(
+                f"server {server} has not stopped within {timeout_ms} ms; it may still be at it, "
+                "see its log"
+            )
+        time.sleep(_POLL_S)
+    return server

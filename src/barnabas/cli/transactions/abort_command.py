@@ -1,0 +1,109 @@
+"""`barnabas transactions abort`: by its id through the coordinator, or past it in a partition."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import click
+
+from barnabas.cli.options import INT32, INT64, bootstrap_server, run_client
+from barnabas.client.admin.admin import Admin
+from barnabas.errors import BarnabasError
+from barnabas.types import TopicPartition
+
+
+class NoTransaction(BarnabasError):
+    """There is no open transaction where one was to be aborted."""
+
+
+class _Numbers(NamedTuple):
+    """Whose transaction it is, and under which epoch the marker is written."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+
+
+@click.command()
+@click.option("--topic", metavar="NAME")
+@click.option("--partition", type=INT32, metavar="N")
+@click.option("--start-offset", type=INT64, metavar="N", help="Where the transaction begins.")
+@click.option("--producer-id", type=INT64, metavar="ID", help="Instead of --start-offset.")
+@click.option("--producer-epoch", type=click.IntRange(0, 2**15 - 1), metavar="N", help="Its epoch.")
+@click.option(
+    "--coordinator-epoch", type=click.IntRange(-1, 2**31 - 1), metavar="N", help="Of the marker."
+)
+@click.option("--transactional-id", metavar="ID", help="Fence this id's producer instead.")
+@bootstrap_server
+def abort(
+    topic: str | None,
+    partition: int | None,
+    start_offset: int | None,
+    transactional_id: str | None,
+    servers: str,
+    **numbers: int | None,
+) -> None:
+    """Abort a transaction: as a whole by its id, or in one partition if it hangs.
+
+    By its id the coordinator does it as it would for a producer that starts anew: the running one
+    is fenced. In a partition the marker is written past the coordinator: only for what
+    find-hanging shows.
+
+    \b
+    Examples:
+      barnabas transactions abort --transactional-id orders-copy
+      barnabas transactions abort --topic orders --partition 0 --start-offset 42
+    """
+    if transactional_id is not None:
+        if any(value is not None for value in (topic, partition, start_offset, *numbers.values())):
+            raise click.UsageError("--transactional-id stands alone")
+        run_client(_fence(servers, transactional_id))
+        click.echo(f"Fenced {transactional_id}: an open transaction of it is aborted.")
+        return
+    if topic is None or partition is None:
+        raise click.UsageError("say which: --topic and --partition, or --transactional-id")
+    which = _which(start_offset, numbers)
+    name = TopicPartition(topic, partition)
+
+    async def work() -> _Numbers:
+        async with Admin(servers) as admin:
+            await admin.describe_topics([topic])  # one that is not there: told at once
+            found = await _at(admin, name, which) if isinstance(which, int) else which
+            await admin.abort_transaction(name, *found)
+            return found
+
+    click.echo(f"Aborted the transaction of producer {run_client(work()).producer_id} in {name}.")
+
+
+def _which(start_offset: int | None, numbers: dict[str, int | None]) -> int | _Numbers:
+    """Where the transaction begins, or whose it is. Raises UsageError."""
+    given = [value for value in numbers.values() if value is not None]
+    if start_offset is not None:
+        if given:
+            raise click.UsageError("--start-offset finds the producer and its epochs by itself")
+        return start_offset
+    if len(given) != len(_Numbers._fields):
+        raise click.UsageError(
+            "say which: --start-offset, or --producer-id, --producer-epoch and --coordinator-epoch"
+        )
+    return _Numbers(**{name: value for name, value in numbers.items() if value is not None})
+
+
+async def _at(admin: Admin, name: TopicPartition, start_offset: int) -> _Numbers:
+    """The producer whose open transaction begins there. Raises NoTransaction."""
+    for producer in (await admin.describe_producers([name]))[name]:
+        if producer.transaction_start_offset == start_offset:
+            return _Numbers(
+                producer.producer_id, producer.producer_epoch, producer.coordinator_epoch
+            )
+    raise NoTransaction(
+        f"Could not find any open transactions starting at offset {start_offset} "
+        f"on partition {name}"
+    )
+
+
+async def _fence(servers: str, transactional_id: str) -> None:
+    """Only an id that is there: fencing another would make it."""
+    async with Admin(servers) as admin:
+        await admin.describe_transactions([transactional_id])
+        await admin.fence_producers([transactional_id])

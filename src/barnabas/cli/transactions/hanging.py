@@ -1,0 +1,52 @@
+"""Which open transactions hang: nobody will ever end them (KIP-664). Pure.
+
+A partition's leader knows that a producer's transaction is open, and the coordinator does not know
+of that partition, or of that producer: its marker will never come. Readers of committed records
+wait at its first offset for good, and compaction with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.client.admin.transaction_admin import ProducerState, TransactionDescription
+from barnabas.types import TopicPartition
+
+
+class OpenTransaction(NamedTuple):
+    """A producer's open transaction, as the leader of one of its partitions has it."""
+
+    partition: TopicPartition
+    producer: ProducerState
+
+
+def suspects(
+    producers: Mapping[TopicPartition, Iterable[ProducerState]], silent_since_ms: int
+) -> list[OpenTransaction]:
+    """Transactions that are open and have not written since that instant."""
+    return [
+        OpenTransaction(partition, producer)
+        for partition, states in producers.items()
+        for producer in states
+        if producer.transaction_start_offset >= 0 and producer.last_timestamp_ms < silent_since_ms
+    ]
+
+
+def hanging(
+    candidates: Iterable[OpenTransaction], known: Iterable[TransactionDescription]
+) -> list[OpenTransaction]:
+    """Those of the candidates for which no coordinator will write a marker.
+
+    `known`: what the coordinators say of the candidates' producers.
+    """
+    expected = {
+        (description.producer_id, partition)
+        for description in known
+        for partition in description.partitions
+    }
+    return [
+        candidate
+        for candidate in candidates
+        if (candidate.producer.producer_id, candidate.partition) not in expected
+    ]

@@ -1,0 +1,218 @@
+"""`barnabas verify`: whether outputs hold every record of their input once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.groups.instants import BadInstant, instant_ms
+from barnabas.cli.main import EXIT_FAILURE, EXIT_OK
+from barnabas.cli.options import as_json, bootstrap_server, run_client, storage, storage_options
+from barnabas.cli.progress import Progress
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.cli.verify.compare import Verdict, Wanted
+    from barnabas.cli.verify.read import Names
+
+_HEADERS = "source.topic,source.partition,source.offset"
+_COLUMNS = "topic,partition,offset"
+_KINDS = {
+    "lost": "records without a row",
+    "doubled": "records with more than one row",
+    "unfounded": "rows of no record that is there: of aborted transactions, or gone since",
+    "unmarked": "rows that do not say which record they are of",
+}
+_KINDS_OF_VALUES = {
+    "lost": "records whose {by} is missing, or there too rarely",
+    "doubled": "different {by}s that are there more often than in the source",
+    "unfounded": "rows whose {by} no record of the source has",
+}
+
+
+@click.command()
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="TOPIC",
+    help="What was read; may be given several times.",
+)
+@click.option(
+    "--sink",
+    "sinks",
+    multiple=True,
+    required=True,
+    metavar="TOPIC|TABLE",
+    help="What was written; of several together each record is to have one row. A Delta table's "
+    "path has a slash: ./events, s3://bucket/events.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(("offset", "key", "value")),
+    default="offset",
+    show_default=True,
+    help="What tells which record a row is of.",
+)
+@click.option(
+    "--headers",
+    default=_HEADERS,
+    show_default=True,
+    metavar="TOPIC,PARTITION,OFFSET",
+    help="Headers of a sink topic's records that say it, as text; of a single source two will do.",
+)
+@click.option(
+    "--columns",
+    default=_COLUMNS,
+    show_default=True,
+    metavar="TOPIC,PARTITION,OFFSET",
+    help="Columns of a table that say it; of a single source two will do.",
+)
+@click.option(
+    "--value-column",
+    metavar="NAME",
+    help="Of a table, with --by key or value; if not the one of that name.",
+)
+@click.option(
+    "--until",
+    metavar="INSTANT",
+    help="Only what was sent before, as 2026-11-21T17:30:00: later records may still be on their "
+    "way.",
+)
+@click.option(
+    "--isolation-level",
+    type=click.Choice(("read_committed", "read_uncommitted")),
+    default="read_committed",
+    show_default=True,
+)
+@click.option(
+    "--compacted", is_flag=True, help="Rows of records that the source has no more are no error."
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="How many places to name of each kind.",
+)
+@storage
+@as_json
+@bootstrap_server
+def verify(**options: Any) -> int:
+    """Say whether topics or Delta tables hold every record of a topic once.
+
+    A row says which record it is of, by three headers or columns. Where there are none, keys or
+    whole values are compared: how often each is in the source, and how often in the sinks. Ends
+    with 0 if each record has one row, else with 1.
+
+    The source is read up to where it ends now (or --until), and the sinks afterwards. A pipeline
+    may go on meanwhile, but what it has not worked on yet counts as lost.
+
+    \b
+    Examples:
+      barnabas verify --source clicks --sink ./tables/clicks
+      barnabas verify --source clicks --sink ./tables/clicks --sink dead-letters
+      barnabas verify --source clicks --sink once --by value
+      barnabas verify --source clicks --sink ./tables/clicks --columns partition,offset --json
+    """
+    try:
+        from barnabas.cli.verify.compare import compare
+    except ImportError:
+        raise ConfigError("verify needs numpy and pyarrow: pip install 'barnabas[delta]'") from None
+    wanted = _wanted(options)
+    with Progress(None, wanted=not options["as_json"]) as progress:
+        verdict = run_client(compare(wanted, progress))
+    if options["as_json"]:
+        click.echo(json.dumps(_as_values(verdict), indent=2))
+    else:
+        for line in _lines(verdict, wanted):
+            click.echo(line)
+    return EXIT_OK if verdict.is_exact else EXIT_FAILURE
+
+
+def _wanted(options: dict[str, Any]) -> Wanted:
+    """Raises UsageError."""
+    from barnabas.cli.verify.compare import Wanted
+
+    by, until = options["by"], options["until"]
+    if until is not None and by != "offset":
+        raise click.UsageError("--until needs --by offset: other rows do not say when they were")
+    try:
+        until_ms = None if until is None else instant_ms(until)
+    except BadInstant as error:
+        raise click.UsageError(f"--until {error}") from error
+    sources = tuple(dict.fromkeys(options["sources"]))
+    return Wanted(
+        options["servers"],
+        sources,
+        tuple(dict.fromkeys(options["sinks"])),
+        by,
+        _names("--headers", options["headers"], len(sources)),
+        _names("--columns", options["columns"], len(sources)),
+        options["value_column"] or by,
+        until_ms,
+        options["isolation_level"],
+        storage_options(options["storage_pairs"]),
+        options["examples"],
+        options["compacted"],
+    )
+
+
+def _names(option: str, text: str, sources: int) -> Names:
+    from barnabas.cli.verify.read import Names
+
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(names) not in (2, 3):
+        raise click.UsageError(f"{option} {text}: not TOPIC,PARTITION,OFFSET")
+    if len(names) == 2 and sources > 1:
+        raise click.UsageError(f"{option} {text}: of several sources the topic has to be named")
+    return Names(names[0] if len(names) == 3 else None, *names[-2:])
+
+
+def _lines(verdict: Verdict, wanted: Wanted) -> Iterator[str]:
+    found = verdict.findings
+    yield f"{found.records:,} records of {', '.join(wanted.sources)}, {found.rows:,} rows"
+    counts = {
+        "lost": found.lost,
+        "doubled": found.doubled,
+        "unfounded": found.unfounded,
+        "unmarked": verdict.unmarked,
+    }
+    kinds = _KINDS if wanted.by == "offset" else _KINDS_OF_VALUES
+    for kind, text in kinds.items():
+        if counts[kind]:
+            places = verdict.examples.get(kind, [])
+            more = ", ..." if places and counts[kind] > len(places) else ""
+            shown = f" ({', '.join(places)}{more})" if places else ""
+            yield f"{kind}: {counts[kind]:,} {text.format(by=wanted.by)}{shown}"
+    for count, text in (
+        (found.earlier, "of records that the source has no more"),
+        (found.later, "of records behind the end that was looked at"),
+        (verdict.of_others, "of other topics"),
+    ):
+        if count:
+            yield f"not looked at: {count:,} rows {text}"
+    yield "exact: every record has one row" if verdict.is_exact else "NOT exact"
+
+
+def _as_values(verdict: Verdict) -> dict[str, Any]:
+    found = verdict.findings
+    return {
+        "exact": verdict.is_exact,
+        "records": found.records,
+        "rows": found.rows,
+        "lost": found.lost,
+        "doubled": found.doubled,
+        "extraRows": found.extra_rows,
+        "unfounded": found.unfounded,
+        "unmarked": verdict.unmarked,
+        "earlier": found.earlier,
+        "later": found.later,
+        "ofOtherTopics": verdict.of_others,
+        "examples": dict(verdict.examples),
+    }

@@ -1,0 +1,483 @@
+"""Topics, partitions, configs, groups and transactions, asked of the cluster or changed in it.
+
+    async with Admin("localhost:9092") as admin:
+        await admin.create_topics([NewTopic("test", num_partitions=3)])
+
+Changes go to the controller. A change whose answer was lost is asked for again, so that a topic
+which the first attempt created may be reported as TopicAlreadyExists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import NamedTuple, Unpack, overload
+
+from barnabas.client.admin.configs import (
+    BROKER,
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    STATIC_BROKER_CONFIG,
+    TOPIC,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigOperationType,
+    ConfigResource,
+    Configs,
+    ConfigSynonym,
+)
+from barnabas.client.admin.group_admin import GroupAdmin
+from barnabas.client.admin.partition_admin import PartitionAdmin, refuse_wrong_controller
+from barnabas.client.admin.replica_admin import ReplicaAdmin
+from barnabas.client.admin.transaction_admin import TransactionAdmin
+from barnabas.client.channel import Node, Seams, system_seams
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ClientConfig, ClientOptions, configure
+from barnabas.client.coordinator import GROUP, TRANSACTION, Coordinators
+from barnabas.client.errors import check
+from barnabas.client.offsets import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    OffsetAndTimestamp,
+    OffsetFinder,
+)
+from barnabas.client.view import ClusterView, PartitionView
+from barnabas.errors import error_for_code
+from barnabas.protocol.api import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_RECORDS,
+    DELETE_TOPICS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_LOG_DIRS,
+    METADATA,
+)
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from barnabas.types import TopicPartition
+
+__all__ = [
+    "BROKER",
+    "DEFAULT_CONFIG",
+    "DYNAMIC_BROKER_CONFIG",
+    "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    "DYNAMIC_TOPIC_CONFIG",
+    "STATIC_BROKER_CONFIG",
+    "TOPIC",
+    "Admin",
+    "BrokerDescription",
+    "ClusterDescription",
+    "ConfigEntry",
+    "ConfigOperation",
+    "ConfigOperationType",
+    "ConfigResource",
+    "ConfigSynonym",
+    "LogDirDescription",
+    "NewTopic",
+    "ReplicaSize",
+    "TopicDescription",
+]
+
+_DELETE_BY_NAME = 5  # the last version of DeleteTopics that only knows names
+
+
+class NewTopic(NamedTuple):
+    name: str
+    num_partitions: int = -1  # -1: the broker's num.partitions
+    replication_factor: int = -1  # -1: the broker's default.replication.factor
+    configs: Mapping[str, str] = {}
+    assignment: Mapping[int, Sequence[int]] | None = None  # partition -> brokers, leader first
+
+
+class TopicDescription(NamedTuple):
+    name: str
+    topic_id: bytes  # 16 bytes
+    is_internal: bool
+    partitions: tuple[PartitionView, ...]  # ascending
+
+
+class BrokerDescription(NamedTuple):
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class ClusterDescription(NamedTuple):
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[BrokerDescription, ...]
+
+
+class ReplicaSize(NamedTuple):
+    size_bytes: int
+    offset_lag: int  # records behind the high watermark, or behind the replica it will replace
+    is_future: bool  # being moved here from another directory
+
+
+class LogDirDescription(NamedTuple):
+    path: str
+    error: str | None  # why the broker cannot use it
+    replicas: Mapping[TopicPartition, ReplicaSize]
+    total_bytes: int  # of the volume; -1: the broker does not tell
+    usable_bytes: int
+
+
+class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
+    """Options are those of every client (see `ClientOptions`)."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str],
+        *,
+        seams: Seams | None = None,
+        **options: Unpack[ClientOptions],
+    ) -> None:
+        self._config, _ = configure(ClientConfig, options)
+        self._cluster = Cluster(bootstrap_servers, self._config, seams or system_seams())
+        self._configs = Configs(self._cluster)
+        self._groups = Coordinators(self._cluster, GROUP)
+        self._transactions = Coordinators(self._cluster, TRANSACTION)
+
+    async def start(self) -> None:
+        """Connect. Raises NoBrokersAvailable."""
+        await self._cluster.start()
+
+    async def close(self) -> None:
+        await self._cluster.close()
+
+    async def __aenter__(self) -> Admin:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # ---- topics ----
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> None:
+        """Create topics, or only check whether they could be.
+
+        Raises the first KafkaError (TopicAlreadyExists, InvalidPartitions ...); the other topics of
+        the call are created all the same.
+        """
+        request = CreateTopicsRequest(
+            topics=[_creatable(topic) for topic in topics],
+            timeout_ms=self._config.request_timeout_ms,
+            validate_only=validate_only,
+        )
+
+        async def attempt() -> CreateTopicsResponse:
+            answer = await self._cluster.call_controller(
+                CREATE_TOPICS, request, CreateTopicsResponse
+            )
+            refuse_wrong_controller(topic.error_code for topic in answer.topics)
+            return answer
+
+        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        for topic in answer.topics:
+            check(topic.error_code, f"topic {topic.name!r}", topic.error_message)
+
+    async def delete_topics(self, names: Sequence[str]) -> None:
+        """Delete topics with all their records. Raises the first KafkaError, as `create_topics`."""
+        request = DeleteTopicsRequest(
+            topic_names=list(names), timeout_ms=self._config.request_timeout_ms
+        )
+
+        async def attempt() -> DeleteTopicsResponse:
+            answer = await self._cluster.call_controller(
+                DELETE_TOPICS, request, DeleteTopicsResponse, at_most=_DELETE_BY_NAME
+            )
+            refuse_wrong_controller(topic.error_code for topic in answer.responses)
+            return answer
+
+        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        for topic in answer.responses:
+            check(topic.error_code, f"topic {topic.name!r}", topic.error_message)
+
+    async def create_partitions(
+        self,
+        topic: str,
+        total_count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Let a topic have `total_count` partitions in all, or only check whether it could.
+
+        `assignments`: the brokers of each new partition, leader first. Keys go to other partitions
+        from then on. Raises InvalidPartitions, InvalidReplicaAssignment, UnknownTopicOrPartition.
+        """
+        wanted = None
+        if assignments is not None:
+            wanted = [CreatePartitionsAssignment(broker_ids=list(each)) for each in assignments]
+        request = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=topic, count=total_count, assignments=wanted)],
+            timeout_ms=self._config.request_timeout_ms,
+            validate_only=validate_only,
+        )
+
+        async def attempt() -> CreatePartitionsResponse:
+            answer = await self._cluster.call_controller(
+                CREATE_PARTITIONS, request, CreatePartitionsResponse
+            )
+            refuse_wrong_controller(result.error_code for result in answer.results)
+            return answer
+
+        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        for result in answer.results:
+            check(result.error_code, f"topic {result.name!r}", result.error_message)
+
+    async def list_topics(self, *, include_internal: bool = True) -> list[str]:
+        """The names of all topics, sorted."""
+        return [
+            topic.name
+            for topic in await self.describe_topics()
+            if include_internal or not topic.is_internal
+        ]
+
+    async def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
+        """Partitions, leaders, replicas and ISR of these topics (of all), sorted by name.
+
+        Raises the KafkaError of the first topic that has one, as UnknownTopicOrPartition.
+        """
+        asked = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+
+        async def attempt() -> ClusterView:
+            answer = await self._cluster.call_any(METADATA, request, MetadataResponse)
+            return ClusterView().updated(answer)
+
+        view = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        for name in names or ():
+            error = view.topic_error(name)
+            if error is not None:
+                raise error
+        return [
+            TopicDescription(
+                topic.name, topic.topic_id, topic.is_internal, tuple(topic.partitions.values())
+            )
+            for _, topic in sorted(view.topics.items())
+        ]
+
+    # ---- records ----
+
+    async def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """Of each partition the first offset whose record is not older than a time (ms).
+
+        Or LATEST, EARLIEST, MAX_TIMESTAMP of `client.offsets`. `read_committed`: the end is the
+        last stable offset. Offset -1: all records are older. Raises the first KafkaError.
+        """
+        finder = OffsetFinder(self._cluster, READ_COMMITTED if read_committed else READ_UNCOMMITTED)
+        return await finder.find(timestamps, self._config.default_api_timeout_ms)
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Delete what is in front of each offset (-1: everything); where each log begins then.
+
+        Raises the first KafkaError: OffsetOutOfRange, PolicyViolation for a compacted topic.
+        """
+        # At once: each waits until the followers know it, which takes a fetch of theirs.
+        begins = await asyncio.gather(
+            *(
+                self._cluster.persist(
+                    partial(self._delete_records, name, offset), self._config.default_api_timeout_ms
+                )
+                for name, offset in offsets.items()
+            ),
+            return_exceptions=True,
+        )
+        found = {}
+        for name, begin in zip(offsets, begins, strict=True):
+            if isinstance(begin, BaseException):
+                raise begin
+            found[name] = begin
+        return found
+
+    async def _delete_records(self, name: TopicPartition, offset: int) -> int:
+        partition = DeleteRecordsPartition(partition_index=name.partition, offset=offset)
+        answer = await self._cluster.call(
+            await self._leader(name),
+            DELETE_RECORDS,
+            DeleteRecordsRequest(
+                topics=[DeleteRecordsTopic(name=name.topic, partitions=[partition])],
+                timeout_ms=self._config.request_timeout_ms,
+            ),
+            DeleteRecordsResponse,
+        )
+        ((result,),) = (topic.partitions for topic in answer.topics)
+        check(result.error_code, f"deleting records of {name}")
+        return result.low_watermark
+
+    # ---- configs ----
+
+    @overload
+    async def describe_configs(
+        self,
+        resource: ConfigResource,
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> list[ConfigEntry]: ...
+
+    @overload
+    async def describe_configs(
+        self,
+        resource: list[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> dict[ConfigResource, list[ConfigEntry]]: ...
+
+    async def describe_configs(
+        self,
+        resource: ConfigResource | list[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
+        """The configs of a resource, or of each of a list, in the broker's order.
+
+        All of them, or only those of `names`. Raises the first KafkaError.
+        """
+        described = {
+            each: await self._configs.describe(each, names, include_synonyms, include_documentation)
+            for each in (resource if isinstance(resource, list) else [resource])
+        }
+        return described if isinstance(resource, list) else described[resource]
+
+    async def alter_configs(
+        self,
+        resource: ConfigResource,
+        operations: Sequence[ConfigOperation],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Set, delete, append to or subtract from configs of a resource: all of it or nothing.
+
+        Raises InvalidConfig, InvalidRequest (what cannot be changed), UnknownTopicOrPartition. A
+        broker of this project obeys when this returns, other ones soon after.
+        """
+        await self._configs.alter(resource, operations, validate_only)
+
+    # ---- cluster ----
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """The cluster's id, its controller, and the brokers that are alive."""
+
+        async def attempt() -> DescribeClusterResponse:
+            answer = await self._cluster.call_any(
+                DESCRIBE_CLUSTER, DescribeClusterRequest(), DescribeClusterResponse
+            )
+            check(answer.error_code, "describing the cluster", answer.error_message)
+            return answer
+
+        answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+        brokers = sorted(answer.brokers, key=lambda broker: broker.broker_id)
+        return ClusterDescription(
+            answer.cluster_id,
+            answer.controller_id,
+            tuple(
+                BrokerDescription(broker.broker_id, broker.host, broker.port, broker.rack)
+                for broker in brokers
+            ),
+        )
+
+    async def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
+        """The log directories of every live broker, by broker id, and what lies in them."""
+        described = {}
+        for broker_id, node in sorted(self._cluster.metadata.view.nodes.items()):
+
+            async def attempt(node: Node = node) -> DescribeLogDirsResponse:
+                answer = await self._cluster.call(
+                    node, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(), DescribeLogDirsResponse
+                )
+                check(answer.error_code, "describing log directories")
+                return answer
+
+            answer = await self._cluster.persist(attempt, self._config.default_api_timeout_ms)
+            described[broker_id] = tuple(map(_log_dir, answer.results))
+        return described
+
+
+def _log_dir(result: DescribeLogDirsResult) -> LogDirDescription:
+    error = error_for_code(result.error_code).meaning if result.error_code else None
+    return LogDirDescription(
+        result.log_dir,
+        error,
+        {
+            TopicPartition(topic.name, partition.partition_index): ReplicaSize(
+                partition.partition_size, partition.offset_lag, partition.is_future_key
+            )
+            for topic in result.topics
+            for partition in topic.partitions
+        },
+        result.total_bytes,
+        result.usable_bytes,
+    )
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    """An explicit assignment goes with -1 for both counts: the broker takes them from it."""
+    assignments = [
+        CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+        for partition, brokers in (topic.assignment or {}).items()
+    ]
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=-1 if assignments else topic.num_partitions,
+        replication_factor=-1 if assignments else topic.replication_factor,
+        assignments=assignments,
+        configs=[
+            CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+        ],
+    )

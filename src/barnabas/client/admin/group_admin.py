@@ -1,0 +1,347 @@
+"""Groups and their offsets, looked at and changed from outside: the group part of `Admin`.
+
+A change of offsets is only taken while the group has no members: they would not notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from barnabas.client.channel import Node
+from barnabas.client.cluster import Cluster
+from barnabas.client.consumer.committed import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    as_offsets,
+    commit_offsets,
+    fetch_committed,
+    raise_first,
+)
+from barnabas.client.consumer.group_protocol import decode_assignment
+from barnabas.client.coordinator import Coordinators
+from barnabas.errors import (
+    CoordinatorLoadInProgress,
+    CorruptData,
+    KafkaError,
+    UnknownTopicOrPartition,
+    error_for_code,
+)
+from barnabas.protocol.api import (
+    DELETE_GROUPS,
+    DESCRIBE_GROUPS,
+    LEAVE_GROUP,
+    LIST_GROUPS,
+    OFFSET_DELETE,
+)
+from barnabas.protocol.consumer_protocol import (
+    CONSUMER_PROTOCOL,
+    ConsumerProtocolSubscription,
+    decode_consumer_protocol,
+)
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from barnabas.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from barnabas.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
+from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.offset_delete import (
+    OffsetDeletePartition,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteTopic,
+)
+from barnabas.types import TopicPartition, by_topic
+
+T = TypeVar("T")
+
+
+class GroupListing(NamedTuple):
+    group_id: str
+    protocol_type: str  # "consumer", "connect" ...; "": only offsets, of a simple consumer
+    state: str  # "Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead"; "": unsaid
+    group_type: str  # "Classic" ...; "": the broker does not say
+
+
+class MemberDescription(NamedTuple):
+    member_id: str
+    instance_id: str | None  # of a static member
+    client_id: str
+    host: str  # as the broker writes it, "/127.0.0.1"
+    topics: tuple[str, ...]  # subscribed to; empty for another protocol type than "consumer"
+    partitions: tuple[TopicPartition, ...]  # assigned; sorted, empty as above
+
+
+class RebalanceEvent(NamedTuple):
+    """A rebalance that is over, as brokers of this project remember it."""
+
+    ended_at_ms: int
+    duration_ms: int
+    generation: int
+    member_count: int
+    moved_partitions: int  # -1: nobody could tell
+    is_harmless: bool
+    story: str  # all of it, as one line for a person
+
+
+class GroupDescription(NamedTuple):
+    group_id: str
+    state: str  # as in GroupListing; "Dead": there is no such group
+    protocol_type: str
+    assignor: str  # the protocol that the members voted for
+    coordinator: Node
+    members: tuple[MemberDescription, ...]
+    events: tuple[RebalanceEvent, ...]  # oldest first; empty unless asked for
+
+
+class GroupAdmin:
+    """Methods of `Admin`; the groups' coordinators are found by themselves."""
+
+    _cluster: Cluster
+    _groups: Coordinators
+
+    async def list_groups(
+        self, *, states: Iterable[str] = (), types: Iterable[str] = ()
+    ) -> list[GroupListing]:
+        """Every group of the cluster, sorted by name; only of these states and types if given.
+
+        Raises CoordinatorLoadInProgress when a broker's part stays unknown for
+        `default.api.timeout.ms`.
+        """
+        request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+        found: dict[str, GroupListing] = {}
+
+        async def ask(node: Node) -> None:
+            answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
+            if answer.error_code == CoordinatorLoadInProgress.code:
+                raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
+            self._groups.check("", answer.error_code, f"listing groups of {node}")
+            for group in answer.groups:
+                found[group.group_id] = GroupListing(
+                    group.group_id, group.protocol_type, group.group_state, group.group_type
+                )
+
+        nodes = self._cluster.metadata.view.nodes.values()
+        await asyncio.gather(*(self._persist(partial(ask, node)) for node in nodes))
+        return [listing for _, listing in sorted(found.items())]
+
+    async def describe_groups(
+        self, group_ids: Iterable[str], *, include_events: bool = False
+    ) -> dict[str, GroupDescription]:
+        """State and members of each group; one that does not exist is in state "Dead".
+
+        `include_events`: its last rebalances too, where the broker is one of this project. Raises
+        the first KafkaError, as GroupAuthorizationFailed.
+        """
+        described: dict[str, GroupDescription] = {}
+
+        async def describe(group_ids: Sequence[str]) -> dict[str, int]:
+            request = DescribeGroupsRequest(groups=list(group_ids), include_events=include_events)
+            answer = await self._groups.call(
+                group_ids[0], DESCRIBE_GROUPS, request, DescribeGroupsResponse
+            )
+            at = await self._groups.broker(group_ids[0])
+            for group in answer.groups:
+                described[group.group_id] = _described(group, at)
+            return {group.group_id: group.error_code for group in answer.groups}
+
+        wanted = list(dict.fromkeys(group_ids))
+        await self._at_coordinators(wanted, describe)
+        return {group_id: described[group_id] for group_id in wanted}
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """Delete groups without members, with their offsets.
+
+        Raises the first KafkaError: NonEmptyGroup, GroupIdNotFound; the others are deleted all the
+        same.
+        """
+
+        async def delete(group_ids: Sequence[str]) -> dict[str, int]:
+            request = DeleteGroupsRequest(groups_names=list(group_ids))
+            answer = await self._groups.call(
+                group_ids[0], DELETE_GROUPS, request, DeleteGroupsResponse
+            )
+            return {result.group_id: result.error_code for result in answer.results}
+
+        await self._at_coordinators(group_ids, delete)
+
+    async def remove_members(
+        self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
+    ) -> None:
+        """Have static members (by instance id) or any (by member id) leave the group (KIP-345).
+
+        Raises UnknownMemberId for the first one that is not there; the others have left.
+        """
+        members = [
+            *(MemberIdentity(group_instance_id=name) for name in instance_ids),
+            *(MemberIdentity(member_id=name) for name in member_ids),
+        ]
+
+        async def leave() -> None:
+            request = LeaveGroupRequest(group_id=group_id, members=members)
+            answer = await self._groups.call(group_id, LEAVE_GROUP, request, LeaveGroupResponse)
+            self._groups.check(group_id, answer.error_code)
+            for member in answer.members:
+                name = member.group_instance_id or member.member_id
+                subject = f"member {name!r} of group {group_id!r}"
+                self._groups.check(group_id, member.error_code, subject)
+
+        await self._persist(leave)
+
+    # ---- offsets ----
+
+    async def list_group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed, of these partitions or of all; sorted.
+
+        Those without a committed offset are left out. `require_stable`: wait for transactions that
+        may still change one (KIP-447).
+        """
+        wanted = None if partitions is None else list(partitions)
+        found = await self._persist(
+            lambda: fetch_committed(self._groups, group_id, wanted, require_stable=require_stable)
+        )
+        return dict(sorted(found.items()))
+
+    async def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
+    ) -> None:
+        """Set where a group without members goes on; a group that is new comes to be.
+
+        Raises UnknownMemberId if it has members, UnknownTopicOrPartition.
+        """
+        wanted = as_offsets(offsets)
+
+        async def commit() -> KafkaError | None:
+            try:
+                await commit_offsets(self._groups, GroupMetadata(group_id), wanted)
+            except UnknownTopicOrPartition as error:
+                return error  # a mistyped name, more likely than a broker that lags behind
+            return None
+
+        error = await self._persist(commit)
+        if error is not None:
+            raise error
+
+    async def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Forget what the group has committed for these partitions (KIP-496).
+
+        Raises GroupIdNotFound, GroupSubscribedToTopic while members read the topic.
+        """
+        request = OffsetDeleteRequest(
+            group_id=group_id,
+            topics=[
+                OffsetDeleteTopic(
+                    name=name,
+                    partitions=[OffsetDeletePartition(partition_index=each) for each in numbers],
+                )
+                for name, numbers in by_topic(partitions).items()
+            ],
+        )
+
+        async def delete() -> None:
+            answer = await self._groups.call(group_id, OFFSET_DELETE, request, OffsetDeleteResponse)
+            self._groups.check(group_id, answer.error_code)
+            raise_first(self._groups, group_id, answer.topics)
+
+        await self._persist(delete)
+
+    # ---- finding the way ----
+
+    async def _at_coordinators(
+        self, group_ids: Iterable[str], ask: Callable[[Sequence[str]], Awaitable[dict[str, int]]]
+    ) -> None:
+        """`ask` each coordinator about its groups, for an error code of each one.
+
+        What may pass is asked again, of the coordinator that the group has then. Raises the first
+        error that stays, when all have their answer.
+        """
+        left = dict.fromkeys(group_ids)
+        failures: dict[str, int] = {}
+
+        async def attempt() -> None:
+            by_node: dict[Node, list[str]] = {}
+            for group_id, node in (await self._groups.nodes(left)).items():
+                by_node.setdefault(node, []).append(group_id)
+            again: dict[str, int] = {}
+            for own in by_node.values():
+                for group_id, code in (await ask(own)).items():
+                    if code and error_for_code(code).retriable:
+                        again[group_id] = code
+                        continue
+                    left.pop(group_id, None)
+                    if code:
+                        failures[group_id] = code
+            for group_id, code in again.items():
+                self._groups.check(group_id, code)
+
+        if left:
+            await self._persist(attempt)
+        for group_id, code in failures.items():
+            self._groups.check(group_id, code)
+
+    async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
+
+
+def _described(group: DescribedGroup, coordinator: Node) -> GroupDescription:
+    is_consumer = group.protocol_type == CONSUMER_PROTOCOL
+    return GroupDescription(
+        group_id=group.group_id,
+        state=group.group_state,
+        protocol_type=group.protocol_type,
+        assignor=group.protocol_data,
+        coordinator=coordinator,
+        members=tuple(_member(member, is_consumer=is_consumer) for member in group.members),
+        events=tuple(
+            RebalanceEvent(
+                ended_at_ms=event.ended_at_ms,
+                duration_ms=event.duration_ms,
+                generation=event.generation_id,
+                member_count=event.member_count,
+                moved_partitions=event.moved_partitions,
+                is_harmless=event.is_harmless,
+                story=event.story,
+            )
+            for event in group.events
+        ),
+    )
+
+
+def _member(member: DescribedGroupMember, *, is_consumer: bool) -> MemberDescription:
+    topics: tuple[str, ...] = ()
+    partitions: list[TopicPartition] = []
+    if is_consumer:
+        try:
+            if member.member_metadata:
+                _, subscription = decode_consumer_protocol(
+                    ConsumerProtocolSubscription, member.member_metadata
+                )
+                topics = tuple(sorted(subscription.topics))
+            partitions = decode_assignment(member.member_assignment)
+        except CorruptData:
+            pass  # the members' own bytes: what cannot be read is not shown
+    return MemberDescription(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        topics=topics,
+        partitions=tuple(sorted(partitions)),
+    )

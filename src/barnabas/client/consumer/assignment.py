@@ -1,0 +1,224 @@
+"""A consumer's partitions: where each one is read, and what the last fetch said of it. Pure.
+
+Two offsets per partition: `position`, the next record for the user, and `fetch_offset`, the next
+one to ask for, which runs ahead by what is buffered. A seek makes a new generation: what an older
+fetch brings is dropped.
+
+Beside the position stands the leader epoch of the record in front of it. A newer leader may never
+have had that record (an unclean election, a lost disk): the position is doubtful until the leader
+has said how far its log holds that epoch, and nothing is fetched before (KIP-320).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from barnabas.client.consumer.fetched import Chunk, ConsumerRecord, FetchedBytes
+from barnabas.errors import BarnabasError, CorruptData
+from barnabas.types import TopicPartition
+
+
+class AssignedPartition:
+    __slots__ = (
+        "buffered",
+        "epoch",
+        "error",
+        "fetch_offset",
+        "fetching",
+        "generation",
+        "high_watermark",
+        "is_doubtful",
+        "is_dropped",
+        "last_stable_offset",
+        "leader_epoch",
+        "log_start_offset",
+        "not_before_ms",
+        "paused",
+        "position",
+        "refused_in",
+        "reset",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, reset: str) -> None:
+        self.topic_partition = topic_partition
+        self.position = -1  # -1: not known yet
+        self.epoch = -1  # the leader epoch of the last record before the position; -1: not known
+        self.fetch_offset = -1
+        self.topic_id = b""  # of the topic that `epoch` is about; empty: not known
+        self.leader_epoch = -1  # of the leader that is asked
+        self.refused_in = -1  # the metadata's generation when the position was out of range
+        self.is_doubtful = False  # whether that leader's log goes as far as the position
+        self.reset: str | None = reset  # where to begin: earliest, latest or none; None: known
+        self.generation = 0
+        self.is_dropped = False  # no longer assigned
+        self.paused = False
+        self.fetching = False
+        self.buffered = 0  # chunks that are waiting for the user
+        self.not_before_ms = 0
+        self.error: BarnabasError | None = None  # for the user's next poll
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start_offset = -1
+
+    def seek(self, offset: int, epoch: int = -1) -> None:
+        """Go on there; `epoch`: of the record in front of it, if that is known."""
+        self._go_to(offset, epoch)
+        self.reset = None
+
+    def seek_by(self, reset: str) -> None:
+        """Find the position anew, by this rule, before the next fetch."""
+        self._go_to(-1, -1)
+        self.reset = reset
+
+    def refetch(self) -> None:
+        """Drop what has been fetched and not been given to the user."""
+        self._restart()
+
+    def follow(self, topic_id: bytes, leader_epoch: int) -> None:
+        """What the metadata says now of who leads the partition."""
+        if topic_id != self.topic_id:
+            if self.topic_id:
+                self.epoch = -1  # of a topic that was deleted since: it says nothing of this one
+            self.topic_id = topic_id
+        elif leader_epoch == self.leader_epoch:
+            return
+        self.leader_epoch = leader_epoch
+        if 0 <= leader_epoch != self.epoch >= 0:
+            self._restart()
+            self.is_doubtful = True
+        else:
+            self.is_doubtful = False
+
+    def advance(self, offset: int, epoch: int) -> None:
+        """The user has had everything in front of this offset; along a log epochs only grow."""
+        self.position = offset
+        self.epoch = max(self.epoch, epoch)
+
+    def is_current(self, generation: int) -> bool:
+        """Whether what was fetched, or asked, in this generation still counts."""
+        return not self.is_dropped and self.generation == generation
+
+    def _go_to(self, offset: int, epoch: int) -> None:
+        self.position = offset
+        self.epoch = epoch
+        self.leader_epoch = -1  # to be compared with the epoch again
+        self.is_doubtful = False
+        self._restart()
+
+    def _restart(self) -> None:
+        self.fetch_offset = self.position
+        self.refused_in = -1
+        self.generation += 1
+        self.buffered = 0
+        self.not_before_ms = 0
+        self.error = None
+
+    def describe(self, chunk: Chunk) -> FetchedBytes:
+        """A chunk as bytes, beside what the broker said of the partition."""
+        return FetchedBytes(
+            records=chunk.records,
+            high_watermark=self.high_watermark,
+            log_start_offset=self.log_start_offset,
+            last_stable_offset=self.last_stable_offset,
+            offset=chunk.offset,
+            next_offset=chunk.next_offset,
+            aborted=chunk.aborted,
+        )
+
+    def wants(self, now_ms: int, most_buffered: int) -> bool:
+        """Whether a fetch for this partition may be sent now."""
+        return (
+            self.reset is None
+            and not self.paused
+            and not self.fetching
+            and self.buffered < most_buffered
+            and self.error is None
+            and self.not_before_ms <= now_ms
+        )
+
+    def lags(self) -> bool:
+        """Whether the last answer told of more records than have been fetched."""
+        return self.fetch_offset < self.high_watermark
+
+
+class Assignment:
+    """The partitions by name, in the order in which they were assigned."""
+
+    def __init__(self, auto_offset_reset: str) -> None:
+        self._auto_offset_reset = auto_offset_reset
+        self._partitions: dict[TopicPartition, AssignedPartition] = {}
+
+    def replace(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Assign these; those that were assigned before keep their positions."""
+        before = self._partitions
+        for state in before.values():
+            state.is_dropped = True
+        self._partitions = {
+            tp: before.get(tp) or AssignedPartition(tp, self._auto_offset_reset)
+            for tp in topic_partitions
+        }
+        for state in self._partitions.values():
+            state.is_dropped = False
+
+    def __iter__(self) -> Iterator[AssignedPartition]:
+        return iter(self._partitions.values())
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def names(self) -> list[TopicPartition]:
+        return list(self._partitions)
+
+    def of(self, topic_partition: TopicPartition) -> AssignedPartition:
+        """The partition's state; ValueError if it is not assigned."""
+        state = self._partitions.get(topic_partition)
+        if state is None:
+            raise ValueError(f"partition {topic_partition} is not assigned to this consumer")
+        return state
+
+
+class Reading:
+    """A chunk of which the user gets one piece after another."""
+
+    __slots__ = ("_chunk", "_generation", "_records", "_state")
+
+    def __init__(self, state: AssignedPartition, chunk: Chunk, *, check_crcs: bool) -> None:
+        self._state = state
+        self._generation = state.generation
+        self._chunk = chunk
+        self._records = chunk.iterate(check_crcs=check_crcs)
+
+    def take_into(self, records: list[ConsumerRecord], most: int) -> bool:
+        """Fill `records` up to `most`; False when there is nothing more to come.
+
+        Corrupt data becomes the partition's error, behind the records in front of it; the position
+        stays at what could not be read.
+        """
+        state = self._state
+        if not state.is_current(self._generation):
+            return False  # the user went elsewhere
+        if state.paused:
+            self.give_back()
+            return False
+        try:
+            for record in islice(self._records, most - len(records)):
+                records.append(record)
+                state.position = record.offset + 1
+        except CorruptData as error:
+            self.give_back()
+            state.error = error
+            return False
+        finally:
+            state.advance(state.position, self._chunk.epoch)
+        if len(records) < most:
+            state.advance(self._chunk.next_offset, self._chunk.last_epoch)
+            return False
+        return True
+
+    def give_back(self) -> None:
+        """Fetch again what was not taken."""
+        if self._state.is_current(self._generation):
+            self._state.refetch()

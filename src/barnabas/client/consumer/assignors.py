@@ -1,0 +1,126 @@
+"""Who reads what: the four assignors of Kafka's consumer, as pure functions (AS-2, AS-3).
+
+    topics (name -> number of partitions), members (subscriptions, what they own) -> assignment
+
+The leader of a group calls the assignor that the members have voted for. The same members and
+topics give the same assignment, whatever the order in which they come. A topic without partitions
+(it does not exist) is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from barnabas.client.consumer.group_member import GroupAssignment, GroupMember
+from barnabas.client.consumer.sticky_assignor import assign_sticky, withhold_moving
+from barnabas.errors import ConfigError
+from barnabas.types import TopicPartition
+
+Assign = Callable[[Mapping[str, int], Sequence[GroupMember]], GroupAssignment]
+
+
+class Assignor(NamedTuple):
+    name: str  # as members vote for it
+    java_name: str  # Kafka's class, which `partition.assignment.strategy` may name as well
+    assign: Assign
+
+
+def assign_range(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
+    """Per topic, a run of partitions for each subscriber; the first ones take the rest (AS-2)."""
+    assignment = _nothing(members)
+    ranked = sorted(members, key=lambda member: member.rank)
+    for topic in sorted(topics):
+        subscribers = [member for member in ranked if topic in member.topics]
+        if not subscribers:
+            continue
+        share, rest = divmod(topics[topic], len(subscribers))
+        start = 0
+        for place, member in enumerate(subscribers):
+            end = start + share + (place < rest)
+            assignment[member.member_id] += _partitions(topic, range(start, end))
+            start = end
+    return assignment
+
+
+def assign_roundrobin(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
+    """All partitions of all topics dealt in turn, past members that do not subscribe (AS-3)."""
+    partitions = [
+        partition
+        for topic in sorted(topics)
+        for partition in _partitions(topic, range(topics[topic]))
+    ]
+    return deal(partitions, sorted(members, key=lambda member: member.rank))
+
+
+def deal(partitions: Sequence[TopicPartition], members: Sequence[GroupMember]) -> GroupAssignment:
+    """Deal the partitions in this order to the members in this order."""
+    assignment = _nothing(members)
+    subscribed = [frozenset(member.topics) for member in members]
+    turn = 0
+    for partition in partitions:
+        for step in range(len(members)):
+            place = (turn + step) % len(members)
+            if partition.topic in subscribed[place]:
+                assignment[members[place].member_id].append(partition)
+                turn = place + 1
+                break
+    return assignment
+
+
+def assign_cooperatively(
+    topics: Mapping[str, int], members: Sequence[GroupMember]
+) -> GroupAssignment:
+    """Sticky, in two steps: a partition that moves is nobody's until it was given up (AS-6).
+
+    The old owner sees that it is not among its own any more, revokes it and joins again; the
+    rebalance that this causes gives it to the new one (KIP-429).
+    """
+    return withhold_moving(assign_sticky(topics, members), members)
+
+
+ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
+    {
+        assignor.name: assignor
+        for assignor in (
+            Assignor("range", "org.apache.kafka.clients.consumer.RangeAssignor", assign_range),
+            Assignor(
+                "roundrobin",
+                "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+                assign_roundrobin,
+            ),
+            Assignor("sticky", "org.apache.kafka.clients.consumer.StickyAssignor", assign_sticky),
+            Assignor(
+                "cooperative-sticky",
+                "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+                assign_cooperatively,
+            ),
+        )
+    }
+)
+
+
+def chosen_assignors(strategy: str) -> tuple[Assignor, ...]:
+    """`partition.assignment.strategy`: names or Kafka's classes, by commas, in order of preference.
+
+    Raises ConfigError.
+    """
+    by_name = {**ASSIGNORS, **{assignor.java_name: assignor for assignor in ASSIGNORS.values()}}
+    chosen: dict[str, Assignor] = {}
+    for name in (name.strip() for name in strategy.split(",")):
+        if name not in by_name:
+            raise ConfigError(
+                f"partition.assignment.strategy: {name!r} is not one of {', '.join(ASSIGNORS)}, "
+                "nor Kafka's class of one"
+            )
+        chosen[by_name[name].name] = by_name[name]
+    return tuple(chosen.values())
+
+
+def _nothing(members: Sequence[GroupMember]) -> GroupAssignment:
+    return {member.member_id: [] for member in members}
+
+
+def _partitions(topic: str, numbers: range) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in numbers]

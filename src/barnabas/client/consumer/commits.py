@@ -1,0 +1,220 @@
+"""What a consumer commits and when: on demand, and by itself from poll to poll (CO-4).
+
+Commits of one consumer reach the coordinator one after the other, in the order in which they were
+asked for: an older position never overwrites a newer one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ConsumerConfig
+from barnabas.client.consumer.assignment import Assignment
+from barnabas.client.consumer.committed import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    as_offsets,
+    commit_offsets,
+    fetch_committed,
+)
+from barnabas.client.coordinator import Coordinators
+from barnabas.client.errors import CommitFailed, Unreachable
+from barnabas.errors import (
+    BarnabasError,
+    FencedInstanceId,
+    IllegalGeneration,
+    KafkaError,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
+WhenCommitted = Callable[[dict[TopicPartition, OffsetAndMetadata], BarnabasError | None], None]
+"""Told the offsets, and what went wrong with them if something did."""
+
+
+def positions(assignment: Assignment) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Where each partition goes on, with the leader epoch of the last record in front of it."""
+    return {
+        state.topic_partition: OffsetAndMetadata(state.position, leader_epoch=state.epoch)
+        for state in assignment
+        if state.position >= 0
+    }
+
+
+class Commits:
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        coordinators: Coordinators,
+        assignment: Assignment,
+    ) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._coordinators = coordinators
+        self._assignment = assignment
+        self._clock = cluster.seams.clock
+        self._commits_itself = config.enable_auto_commit
+        self._line = asyncio.Lock()  # commits in the background, in the order of the calls
+        self._running: dict[asyncio.Task[None], None] = {}
+        self._committed: dict[TopicPartition, int] = {}  # by auto commit, to leave out repetitions
+        self._due_ms = self._clock.monotonic_ms() + config.auto_commit_interval_ms
+        self.who: Callable[[], GroupMetadata] = lambda: GroupMetadata(config.group_id)
+        """Raises CommitFailed or RebalanceInProgress for a member that cannot commit now."""
+        self.on_refused: Callable[[KafkaError], None] = lambda error: None
+        """The coordinator has refused a member's generation."""
+
+    # ---- reading ----
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's offsets; partitions without one are left out."""
+        names = [TopicPartition(*name) for name in partitions]
+        if not names:
+            return {}
+        stable = self._config.isolation_level == "read_committed"
+        return await self._cluster.persist(
+            lambda: fetch_committed(
+                self._coordinators, self._config.group_id, names, require_stable=stable
+            ),
+            self._cluster.config.default_api_timeout_ms,
+        )
+
+    # ---- on demand ----
+
+    async def commit(self, offsets: Offsets | None, timeout_ms: int | None = None) -> None:
+        """Commit these, or the positions; repeats what passes. Raises what does not."""
+        wanted = positions(self._assignment) if offsets is None else as_offsets(offsets)
+        if timeout_ms is None:
+            timeout_ms = self._cluster.config.default_api_timeout_ms
+        await self._idle()
+        await self._cluster.persist(lambda: self._attempt(wanted), timeout_ms)
+
+    def commit_later(self, offsets: Offsets | None, when_done: WhenCommitted | None) -> None:
+        """Commit in the background, with one attempt; `when_done` is called on the loop."""
+        wanted = positions(self._assignment) if offsets is None else as_offsets(offsets)
+
+        async def commit() -> None:
+            error: BarnabasError | None = None
+            try:
+                async with self._line:
+                    await self._attempt(wanted)
+            except BarnabasError as failure:
+                error = failure
+            except Exception as failure:  # a mistake of ours, of which the caller hears as well
+                self._cluster.tasks.failed("a commit", failure)
+                error = self._cluster.tasks.error
+            if when_done is not None:
+                self._call_back(when_done, wanted, error)
+            elif error is not None:
+                _log.warning("a commit of %d offsets failed: %s", len(wanted), error)
+
+        self._spawn(commit())
+
+    def _call_back(
+        self,
+        when_done: WhenCommitted,
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        error: BarnabasError | None,
+    ) -> None:
+        """What a user's callback raises is the user's, and ends here."""
+        try:
+            when_done(offsets, error)
+        except Exception:
+            _log.exception("the callback of a commit of %d offsets has failed", len(offsets))
+
+    async def _attempt(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        if not offsets:
+            return
+        who = self.who()
+        try:
+            await commit_offsets(self._coordinators, who, offsets)
+        except (UnknownMemberId, IllegalGeneration) as error:
+            self.on_refused(error)
+            raise CommitFailed(
+                f"{error} The partitions may have been given to another member, since poll was "
+                "not called in time: raise max.poll.interval.ms or lower max.poll.records"
+            ) from error
+        except (RebalanceInProgress, FencedInstanceId) as error:
+            self.on_refused(error)
+            raise
+
+    # ---- by itself ----
+
+    def auto_commit(self) -> None:
+        """At the start of a poll: what earlier polls gave counts as processed."""
+        now_ms = self._clock.monotonic_ms()
+        if not self._commits_itself or now_ms < self._due_ms:
+            return
+        self._due_ms = now_ms + self._config.auto_commit_interval_ms
+        wanted = self._uncommitted()
+        if not wanted:
+            return
+
+        def done(
+            offsets: dict[TopicPartition, OffsetAndMetadata], error: BarnabasError | None
+        ) -> None:
+            if error is None:
+                self._note(offsets)
+                return
+            _log.warning("auto commit of %d offsets failed: %s", len(offsets), error)
+            if isinstance(error, Unreachable) or (
+                isinstance(error, KafkaError) and error.retriable
+            ):
+                self._due_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms
+
+        self.commit_later(wanted, done)
+
+    def stop_auto_commit(self) -> None:
+        """Commit nothing from now on but on demand."""
+        self._commits_itself = False
+
+    async def settle(self) -> None:
+        """Before partitions go: wait for commits under way, then commit what is not, if auto."""
+        await self._idle()
+        wanted = self._uncommitted() if self._commits_itself else {}
+        if wanted:
+            try:
+                await self.commit(wanted, self._cluster.config.request_timeout_ms)
+            except BarnabasError as error:
+                _log.warning("auto commit of %d offsets failed: %s", len(wanted), error)
+        self._committed.clear()
+
+    def _uncommitted(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {
+            name: each
+            for name, each in positions(self._assignment).items()
+            if self._committed.get(name) != each.offset
+        }
+
+    def start_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """These came from the group: there is nothing new to commit in them."""
+        self._note(offsets)
+
+    def _note(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        for name, each in offsets.items():
+            self._committed[name] = each.offset
+
+    async def _idle(self) -> None:
+        """Nothing is under way in the background."""
+        while self._running:
+            await asyncio.shield(asyncio.gather(*self._running, return_exceptions=True))
+
+    async def close(self) -> None:
+        for task in list(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._cluster.tasks.start("a commit", work)
+        self._running[task] = None
+        task.add_done_callback(lambda done: self._running.pop(done))

@@ -1,0 +1,122 @@
+"""What one fetch brought of one partition, and the records in it. Pure.
+
+A chunk is whole batches; the first one may begin before the offset that was asked for, because
+brokers send a batch whole. With `read_committed` the records of aborted transactions are left out:
+the broker names the aborted producers and where each one's transaction began, and the abort marker
+in the data ends it (KIP-98).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from barnabas.errors import CorruptData
+from barnabas.records.batch import BatchHeader, iterate_batches, verify_crc
+from barnabas.records.control_records import ABORT, read_marker
+from barnabas.records.record import Record, records_of
+from barnabas.types import TopicPartition
+
+
+class ConsumerRecord(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int  # -1: none
+    timestamp_type: int  # 0: set by the producer, 1: by the broker
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+
+
+class FetchedBytes(NamedTuple):
+    """Raw record batches of one partition, and what the broker said beside them.
+
+    `records` is a view of the answer that brought them, and keeps the whole of it in memory.
+    """
+
+    records: memoryview  # whole batches; skip records below `offset`
+    high_watermark: int
+    log_start_offset: int
+    last_stable_offset: int
+    offset: int  # what was asked for
+    next_offset: int  # where to go on
+    aborted: tuple[AbortedTransaction, ...] = ()  # with read_committed
+
+
+class Chunk:
+    """A partition's part of one fetch answer."""
+
+    __slots__ = (
+        "aborted",
+        "epoch",
+        "last_epoch",
+        "next_offset",
+        "offset",
+        "records",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        records: memoryview,
+        aborted: Sequence[AbortedTransaction] = (),
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.offset = offset
+        self.next_offset = offset
+        self.epoch = -1  # the leader epoch of the last record that `iterate` has given
+        self.last_epoch = -1  # ... of the last batch
+        end = 0
+        for position, header in iterate_batches(records):
+            end = position + header.size_bytes
+            self.next_offset = max(self.next_offset, header.last_offset + 1)
+            self.last_epoch = header.partition_leader_epoch
+        self.records = records[:end]  # without the torn batch at the end that a fetch may have
+        self.aborted = tuple(aborted)
+
+    def iterate(self, *, check_crcs: bool) -> Iterator[ConsumerRecord]:
+        """The records from `offset` on. Raises CorruptData that says where."""
+        try:
+            for position, header in self._committed(check_crcs):
+                self.epoch = header.partition_leader_epoch
+                for record in records_of(self.records, position, header):
+                    if record.offset >= self.offset:
+                        yield self._consumer_record(record)
+        except CorruptData as error:
+            raise CorruptData(f"partition {self.topic_partition}: {error}") from error
+
+    def _consumer_record(self, record: Record) -> ConsumerRecord:
+        topic, partition = self.topic_partition
+        offset, timestamp_ms, key, value, headers, timestamp_type = record
+        return ConsumerRecord(
+            topic, partition, offset, timestamp_ms, timestamp_type, key, value, headers
+        )
+
+    def _committed(self, check_crcs: bool) -> Iterator[tuple[int, BatchHeader]]:
+        """The batches whose records are for the user."""
+        ahead = sorted(self.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
+        aborting: dict[int, None] = {}  # producers inside an aborted transaction
+        for position, header in iterate_batches(self.records):
+            if header.last_offset < self.offset:
+                continue
+            if check_crcs and not verify_crc(self.records, position, header):
+                raise CorruptData(
+                    f"the batch at offset {header.base_offset} fails its checksum; seek to "
+                    f"{header.last_offset + 1} to go on behind it"
+                )
+            while ahead and ahead[-1].first_offset <= header.last_offset:
+                aborting[ahead.pop().producer_id] = None
+            if header.is_control:
+                marker = read_marker(self.records, position, header)
+                if marker is not None and marker.type == ABORT:
+                    aborting.pop(header.producer_id, None)
+            elif not (header.is_transactional and header.producer_id in aborting):
+                yield position, header

@@ -1,0 +1,388 @@
+"""Fetches for the assigned partitions, ahead of the user by a little (CO-1).
+
+One request per broker is in flight at a time, for every partition led there that has not enough
+buffered; while the user works on one chunk the next one is fetched. Fetch sessions are declined
+(session id 0, epoch -1): every request says all it wants.
+
+With `client.rack` a leader may name a follower to read from instead (KIP-392). That is believed for
+`metadata.max.age.ms`, and until the follower has any difficulty: then the leader is asked again.
+It would name one that cannot be reached again and again: for a while it does not hear of the rack.
+
+A doubtful position is settled by its leader before anything else is asked of that broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from barnabas.client.channel import Node
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ConsumerConfig
+from barnabas.client.consumer.assignment import AssignedPartition, Assignment
+from barnabas.client.consumer.fetched import AbortedTransaction, Chunk
+from barnabas.client.consumer.truncation import Truncation
+from barnabas.client.errors import NoOffsetForPartition, broker_error
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.errors import (
+    BarnabasError,
+    FencedLeaderEpoch,
+    LeaderNotAvailable,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    error_for_code,
+)
+from barnabas.protocol.api import FETCH
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_HIGHEST_FETCH = 12  # the last version that names topics; above, ids do (KIP-516)
+_LEADERS_ONLY_MS = 30_000
+_MOST_BUFFERED = 2  # chunks per partition: the one in use and the next
+
+Asked = list[tuple[AssignedPartition, int, int]]  # state, its generation, offset asked for
+
+
+class _Preferred(NamedTuple):
+    """A follower to read from, and until when."""
+
+    broker_id: int
+    until_ms: int
+
+
+class Fetcher:
+    def __init__(self, cluster: Cluster, config: ConsumerConfig, assignment: Assignment) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._assignment = assignment
+        self._clock = cluster.seams.clock
+        self._truncation = Truncation(cluster, config)
+        self._unserved = Trouble(MOMENT_MS)
+        self._isolation_level = (
+            READ_COMMITTED if config.isolation_level == "read_committed" else READ_UNCOMMITTED
+        )
+        self._fetches: dict[int, asyncio.Task[None]] = {}  # by broker id
+        self._preferred: dict[TopicPartition, _Preferred] = {}  # where not the leader is to be read
+        self._leaders_only_until_ms = 0
+        self._followed = 0  # the generation of metadata whose leaders are followed
+        self._leaderless: list[AssignedPartition] = []  # paused until metadata knows more
+        self._chunks: deque[tuple[AssignedPartition, int, Chunk]] = deque()
+        cluster.metadata.on_update(self._resume_leaderless)
+        self._arrived = asyncio.Event()
+        cluster.tasks.on_failure(lambda error: self._arrived.set())
+
+    async def close(self) -> None:
+        tasks = list(self._fetches.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def follow_leaders(self) -> None:
+        """After news of leaders: what is buffered of a position in doubt is not given any more."""
+        view = self._cluster.metadata.view
+        if view.generation != self._followed:
+            self._followed = view.generation
+            for state in self._assignment:
+                self._follow(state)
+
+    def send_fetches(self, *, ahead: bool = False) -> None:
+        """Ask every broker that is to be read for a partition which wants more, and has no request
+        of ours.
+
+        `ahead`: only for records that are known to be there. A request for what is still to come
+        would be parked at the broker, and hold up whatever the user wants to read instead.
+        """
+        metadata = self._cluster.metadata
+        now_ms = self._clock.monotonic_ms()
+        by_node: dict[Node, list[AssignedPartition]] = {}
+        for state in self._assignment:
+            if not state.wants(now_ms, _MOST_BUFFERED) or (ahead and not state.lags()):
+                continue
+            source = self._source(state, now_ms)
+            if source is None:
+                metadata.track([state.topic_partition.topic])
+                metadata.request_refresh()
+                self._pause(state)
+                self._leaderless.append(state)
+                self._warn(state, now_ms)
+                continue
+            self._unserved.over(state.topic_partition)
+            if source.node_id not in self._fetches:
+                by_node.setdefault(source, []).append(state)
+        for node, states in by_node.items():
+            doubtful = [state for state in states if state.is_doubtful]
+            if doubtful:
+                work = self._work(node, doubtful, self._truncation.settle)
+            else:
+                work = self._work(node, states, self._fetch)
+            self._fetches[node.node_id] = self._cluster.tasks.start(f"a fetch from {node}", work)
+
+    async def wait(self, until_ms: int) -> bool:
+        """Wait for news: a chunk, an error, a broker that may be asked again. False: too late."""
+        now_ms = self._clock.monotonic_ms()
+        wake_ms = until_ms
+        for state in self._assignment:
+            if now_ms < state.not_before_ms < wake_ms and not state.fetching:
+                wake_ms = state.not_before_ms
+        try:
+            async with asyncio.timeout(max(wake_ms - now_ms, 0) / 1000):
+                await self._arrived.wait()
+        except TimeoutError:
+            return self._clock.monotonic_ms() < until_ms
+        self._arrived.clear()
+        return True
+
+    def next_chunk(self) -> tuple[AssignedPartition, Chunk] | None:
+        """The oldest buffered chunk that still counts, of a partition that is not paused."""
+        for _ in range(len(self._chunks)):
+            state, generation, chunk = self._chunks.popleft()
+            if not state.is_current(generation):
+                continue
+            if not state.paused:
+                state.buffered -= 1
+                return state, chunk
+            self._chunks.append((state, generation, chunk))
+        return None
+
+    def next_chunks(self) -> list[tuple[AssignedPartition, Chunk]]:
+        """The oldest such chunk of each partition; what follows it is for the next call."""
+        taken: dict[TopicPartition, tuple[AssignedPartition, Chunk]] = {}
+        for _ in range(len(self._chunks)):
+            state, generation, chunk = self._chunks.popleft()
+            if not state.is_current(generation):
+                continue
+            if state.paused or state.topic_partition in taken:
+                self._chunks.append((state, generation, chunk))
+                continue
+            state.buffered -= 1
+            taken[state.topic_partition] = state, chunk
+        return list(taken.values())
+
+    def raise_error(self) -> None:
+        """Raise what a partition has to report, once."""
+        for state in self._assignment:
+            if state.error is not None:
+                error, state.error = state.error, None
+                raise error
+
+    # ---- whom to ask ----
+
+    def _source(self, state: AssignedPartition, now_ms: int) -> Node | None:
+        """The follower that the leader has named, else the leader; None if nobody is known."""
+        view = self._cluster.metadata.view
+        topic_partition = state.topic_partition
+        self._follow(state)
+        preferred = self._preferred.get(topic_partition)
+        if state.is_doubtful:
+            self._preferred.pop(topic_partition, None)
+            if state.leader_epoch < state.epoch:
+                return None  # a leader from before the position cannot judge it
+        elif preferred is not None:
+            node = view.nodes.get(preferred.broker_id)
+            if node is not None and now_ms < preferred.until_ms:
+                return node
+            del self._preferred[topic_partition]
+        return view.leader(topic_partition)
+
+    def _warn(self, state: AssignedPartition, now_ms: int) -> None:
+        """Tell why nobody is asked for this partition, and what its user can do."""
+        is_ahead = state.is_doubtful and state.leader_epoch < state.epoch
+        kind = FencedLeaderEpoch if is_ahead else LeaderNotAvailable
+        if not self._unserved.is_news(state.topic_partition, kind, now_ms):
+            return
+        if is_ahead:
+            _log.warning(
+                "%s is led in epoch %d, and offset %d was read in epoch %d: waiting for a leader "
+                "that knows it. If the topic was deleted and made anew there will be none: seek, "
+                "or reset the group's offset",
+                *(state.topic_partition, state.leader_epoch, state.position, state.epoch),
+            )
+        else:
+            _log.warning("%s has no leader, asking again", state.topic_partition)
+
+    def _follow(self, state: AssignedPartition) -> None:
+        view = self._cluster.metadata.view
+        topic = view.topics.get(state.topic_partition.topic)
+        if topic is not None:
+            state.follow(topic.topic_id, view.leader_epoch(state.topic_partition))
+
+    def _prefer(self, state: AssignedPartition, broker_id: int) -> None:
+        """The leader has named a follower."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms < self._leaders_only_until_ms:
+            return  # one has failed since this was asked
+        if broker_id not in self._cluster.metadata.view.nodes:
+            self._cluster.metadata.request_refresh()
+            self._pause(state)  # asked at once, the leader would say so once more
+            return
+        until_ms = now_ms + self._cluster.config.metadata_max_age_ms
+        self._preferred[state.topic_partition] = _Preferred(broker_id, until_ms)
+
+    # ---- one request ----
+
+    async def _work(
+        self,
+        node: Node,
+        states: list[AssignedPartition],
+        ask: Callable[[Node, list[AssignedPartition]], Awaitable[None]],
+    ) -> None:
+        """One request about these partitions; what becomes of them when it fails."""
+        for state in states:
+            state.fetching = True
+        try:
+            await ask(node, states)
+        except BarnabasError as error:
+            _log.info("%s", error)
+            self._cluster.metadata.request_refresh()
+            if any(state.topic_partition in self._preferred for state in states):
+                self._preferred.clear()
+                lasts_ms = min(_LEADERS_ONLY_MS, self._cluster.config.metadata_max_age_ms)
+                self._leaders_only_until_ms = self._clock.monotonic_ms() + lasts_ms
+            for state in states:
+                self._pause(state)
+        finally:
+            for state in states:
+                state.fetching = False
+            del self._fetches[node.node_id]
+            self._arrived.set()
+
+    async def _fetch(self, node: Node, states: Sequence[AssignedPartition]) -> None:
+        asked: Asked = [(state, state.generation, state.fetch_offset) for state in states]
+        response = await self._cluster.call(
+            node, FETCH, self._request(asked), FetchResponse, _HIGHEST_FETCH
+        )
+        if response.error_code:
+            raise broker_error(response.error_code, f"fetching from {node}")
+        self._accept(asked, response)
+
+    def _request(self, asked: Asked) -> FetchRequest:
+        config = self._config
+        is_for_leaders = self._clock.monotonic_ms() < self._leaders_only_until_ms
+        topics: dict[str, list[FetchPartition]] = {}
+        for state, _, offset in asked:
+            topic, partition = state.topic_partition
+            wanted = FetchPartition(
+                partition=partition,
+                current_leader_epoch=state.leader_epoch,
+                fetch_offset=offset,
+                partition_max_bytes=config.max_partition_fetch_bytes,
+            )
+            topics.setdefault(topic, []).append(wanted)
+        return FetchRequest(
+            replica_id=-1,
+            max_wait_ms=config.fetch_max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            isolation_level=self._isolation_level,
+            topics=[FetchTopic(topic=topic, partitions=wanted) for topic, wanted in topics.items()],
+            rack_id="" if is_for_leaders else config.client_rack,
+        )
+
+    def _accept(self, asked: Asked, response: FetchResponse) -> None:
+        by_partition = {each[0].topic_partition: each for each in asked}
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = TopicPartition(topic.topic, data.partition_index)
+                if key not in by_partition:
+                    continue
+                state, generation, offset = by_partition[key]
+                if not state.is_current(generation):
+                    continue
+                if data.error_code:
+                    self._refused(state, offset, data.error_code)
+                elif data.preferred_read_replica >= 0:
+                    self._prefer(state, data.preferred_read_replica)
+                else:
+                    self._arrive(state, offset, data)
+
+    def _arrive(self, state: AssignedPartition, offset: int, data: PartitionData) -> None:
+        state.high_watermark = data.high_watermark
+        state.last_stable_offset = data.last_stable_offset
+        state.log_start_offset = data.log_start_offset
+        state.not_before_ms = 0
+        if not data.records:
+            return
+        aborted = [
+            AbortedTransaction(each.producer_id, each.first_offset)
+            for each in data.aborted_transactions or ()
+        ]
+        try:
+            assert isinstance(data.records, memoryview), "decoded records are a view"
+            chunk = Chunk(state.topic_partition, offset, data.records, aborted)
+        except BarnabasError as error:
+            state.error = error
+            return
+        if not chunk.records:
+            state.error = MessageTooLarge(
+                f"the batch at offset {offset} of {state.topic_partition} is larger than "
+                f"{self._config.max_partition_fetch_bytes} bytes: raise max.partition.fetch.bytes"
+            )
+            return
+        state.fetch_offset = chunk.next_offset
+        state.buffered += 1
+        self._chunks.append((state, state.generation, chunk))
+
+    def _refused(self, state: AssignedPartition, offset: int, code: int) -> None:
+        kind = error_for_code(code)
+        was_preferred = self._preferred.pop(state.topic_partition, None) is not None
+        if kind is OffsetOutOfRange and was_preferred:
+            self._pause(state)  # a follower may lag: only the leader's word counts
+        elif kind is OffsetOutOfRange:
+            self._out_of_range(state, offset)
+        elif kind.retriable:
+            self._cluster.metadata.request_refresh()
+            self._pause(state)
+        else:
+            state.error = broker_error(code, f"fetching from {state.topic_partition}")
+
+    def _out_of_range(self, state: AssignedPartition, offset: int) -> None:
+        """CO-5: the position is not there (any more), as the leader of new metadata says too.
+
+        A leader that does not know of its successor refuses what its successor has written.
+        """
+        reset = self._config.auto_offset_reset
+        metadata = self._cluster.metadata
+        if state.position < state.fetch_offset:
+            self._pause(state)  # what has been fetched comes first; then this is asked again
+        elif state.refused_in in (-1, metadata.view.generation):
+            state.refused_in = metadata.view.generation
+            metadata.track([state.topic_partition.topic])
+            metadata.request_refresh()
+            self._pause(state)
+            self._leaderless.append(state)
+        elif reset == "none":
+            state.error = NoOffsetForPartition(
+                f"offset {offset} of {state.topic_partition} is out of range and "
+                "auto.offset.reset is none: seek to an offset that is there"
+            )
+        else:
+            _log.warning(
+                "offset %d of %s is out of range; going to the %s one",
+                offset,
+                state.topic_partition,
+                reset,
+            )
+            state.seek_by(reset)
+
+    def _resume_leaderless(self) -> None:
+        """Metadata is new: the backoff of those that waited for a leader has ended."""
+        for state in self._leaderless:
+            state.not_before_ms = 0
+        if self._leaderless:
+            self._leaderless.clear()
+            self._arrived.set()
+
+    def _pause(self, state: AssignedPartition) -> None:
+        state.not_before_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms

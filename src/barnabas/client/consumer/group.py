@@ -1,0 +1,274 @@
+"""A consumer that shares a subscription with others: what it reads is what its group gives it.
+
+    poll: still a member, nothing changed?  -> go on reading
+          else: commit, tell the listener, give everything up -> join -> take what was given
+
+All of it happens inside of `poll`, so partitions come and go only between two polls; the join
+itself goes on between them. Also watches the topics: for a pattern which ones there are, for the
+group's leader how many partitions they have (AS-1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ConsumerConfig
+from barnabas.client.consumer.assignment import Assignment
+from barnabas.client.consumer.commits import Commits
+from barnabas.client.consumer.committed import GroupMetadata
+from barnabas.client.consumer.membership import Membership
+from barnabas.client.consumer.subscription import RebalanceListener, Subscription, Told
+from barnabas.client.coordinator import Coordinators
+from barnabas.client.errors import CommitFailed
+from barnabas.errors import (
+    BarnabasError,
+    KafkaError,
+    RebalanceInProgress,
+    UnknownTopicOrPartition,
+)
+from barnabas.protocol.api import METADATA
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class Group:
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        coordinators: Coordinators,
+        assignment: Assignment,
+        commits: Commits,
+        on_news: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._group_id = config.group_id
+        self._coordinators = coordinators
+        self._assignment = assignment
+        self._commits = commits
+        self._on_news = on_news
+        self._membership = Membership(cluster, config, coordinators, on_news)
+        self._read_as = self._membership.metadata
+        self._subscription: Subscription | None = None
+        self._joined_for: tuple[str, ...] = ()
+        self._joining: asyncio.Task[list[TopicPartition]] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._clock = cluster.seams.clock
+        cluster.metadata.on_update(self._metadata_changed)
+        commits.on_refused = self._refused
+
+    # ---- what to read ----
+
+    @property
+    def is_subscribed(self) -> bool:
+        return self._subscription is not None
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """From the next poll on; what an earlier subscription brought is given up there."""
+        self._subscription = subscription
+        self._commits.who = self._who
+
+    def names(self) -> tuple[str, ...]:
+        return self._subscription.names if self._subscription is not None else ()
+
+    def metadata(self) -> GroupMetadata:
+        """Who this was when it was last given partitions.
+
+        Still so when the group has given it up, and others read these: a transaction of what was
+        read then is to be refused, and who names no generation is not asked for one (KIP-447).
+        """
+        return self._read_as
+
+    def reads_alone(self) -> None:
+        """Partitions are assigned by hand from now on."""
+        self._read_as = self._membership.metadata
+
+    async def leave(self, reason: str) -> None:
+        """Give everything up and leave the group."""
+        if self._subscription is None:
+            return
+        for task in (self._joining, self._looking):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if self._joining is not None:
+            self._coordinators.hang_up(self._group_id)
+        self._joining = self._looking = None
+        try:
+            await self._give_up()
+        finally:
+            await self._membership.leave(reason)
+            self._subscription = None
+            self._joined_for = ()
+            self._commits.who = lambda: GroupMetadata(self._group_id)
+
+    # ---- polling ----
+
+    async def poll(self, deadline_ms: int) -> bool:
+        """Be a member with partitions; False if that is not so when time is up.
+
+        Raises what keeps this consumer out of its group, as FencedInstanceId, and whatever the
+        listener raises.
+        """
+        membership = self._membership
+        while True:
+            if membership.error is not None:
+                error, membership.error = membership.error, None
+                await self._give_up()
+                raise error
+            if self._joining is None:
+                if not self._must_join():
+                    return True
+                await self._give_up()
+                self._joining = asyncio.get_running_loop().create_task(self._join())
+            joining = self._joining
+            await self._wait(joining, deadline_ms)
+            if not joining.done():
+                return False
+            self._joining = None
+            assigned = joining.result()
+            if not self._must_join():
+                await self._take(assigned)
+
+    async def _wait(self, joining: asyncio.Task[list[TopicPartition]], deadline_ms: int) -> None:
+        """Until the join is over, or time is up: then it goes on by itself."""
+        over = asyncio.gather(joining, return_exceptions=True)
+        try:
+            async with asyncio.timeout(max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000):
+                await asyncio.shield(over)
+        except TimeoutError:
+            return  # whether it is over or not: both may happen at once
+
+    def poll_began(self) -> None:
+        self._membership.poll_began()
+
+    def poll_ended(self) -> None:
+        self._membership.poll_ended()
+
+    def _must_join(self) -> bool:
+        assert self._subscription is not None
+        return (
+            not self._membership.is_member
+            or bool(self._membership.rejoin_reason)
+            or self._joined_for != self._subscription.names
+        )
+
+    async def _join(self) -> list[TopicPartition]:
+        subscription = self._subscription
+        assert subscription is not None
+        if subscription.pattern is not None:
+            timeout_ms = self._cluster.config.default_api_timeout_ms
+            await self._cluster.persist(lambda: self._look(subscription), timeout_ms)
+        self._joined_for = subscription.names
+        self._cluster.metadata.track(subscription.names)
+        return await self._membership.join(subscription.names, self._count_partitions)
+
+    async def _give_up(self) -> None:
+        """What was assigned is others' from now on."""
+        owned = self._assignment.names()
+        if not owned:
+            return
+        listener = self._listener()
+        try:
+            if self._membership.is_member:
+                await self._commits.settle()
+                await self._call(listener.on_partitions_revoked, owned)
+            else:
+                await self._call(listener.on_partitions_lost, owned)
+        finally:
+            self._assignment.replace([])
+
+    async def _take(self, assigned: Sequence[TopicPartition]) -> None:
+        self._read_as = self._membership.metadata
+        self._assignment.replace(assigned)
+        self._cluster.metadata.track(name.topic for name in assigned)
+        await self._call(self._listener().on_partitions_assigned, list(assigned))
+
+    async def _call(
+        self, method: Callable[[list[TopicPartition]], Told], names: list[TopicPartition]
+    ) -> None:
+        """Call the listener; max.poll.interval.ms counts meanwhile, as between two polls: a member
+        whose listener hangs leaves the group, as the Java client does."""
+        is_polling = self._membership.is_polling
+        self.poll_ended()
+        try:
+            answer = method(names)
+            if inspect.isawaitable(answer):
+                await answer
+        finally:
+            if is_polling:
+                self.poll_began()
+
+    def _listener(self) -> RebalanceListener:
+        assert self._subscription is not None
+        return self._subscription.listener
+
+    # ---- committing ----
+
+    def _who(self) -> GroupMetadata:
+        if self._joining is not None:
+            raise RebalanceInProgress(
+                f"group {self._group_id!r} is rebalancing: poll until that is over"
+            )
+        if not self._membership.is_member:
+            raise CommitFailed(
+                f"this consumer is no member of group {self._group_id!r} at the moment: it has not "
+                "polled yet, or not in time (max.poll.interval.ms), or the group has expelled it"
+            )
+        return self._membership.metadata
+
+    def _refused(self, error: KafkaError) -> None:
+        if isinstance(error, RebalanceInProgress):
+            self._membership.ask_rejoin("the group is rebalancing")
+        else:
+            self._membership.lose(error)
+
+    # ---- watching the topics ----
+
+    async def _count_partitions(self, topics: Sequence[str]) -> dict[str, int]:
+        self._cluster.metadata.track(topics)
+        view = await self._cluster.metadata.refresh()
+        return {name: len(view.topics[name].partitions) for name in topics if name in view.topics}
+
+    def _metadata_changed(self) -> None:
+        subscription = self._subscription
+        if subscription is None:
+            return
+        if subscription.pattern is not None and self._looking is None and self._joining is None:
+            looking = self._look_again(subscription)
+            self._looking = self._cluster.tasks.start("looking for topics", looking)
+        view = self._cluster.metadata.view
+        for topic, count in (self._membership.counts or {}).items():
+            known = view.topics.get(topic)
+            if known is not None:
+                now = len(known.partitions)
+            else:
+                is_gone = view.errors.get(topic) == UnknownTopicOrPartition.code
+                now = 0 if is_gone else count
+            if now != count:
+                self._membership.ask_rejoin(f"topic {topic!r} has {now} partitions, not {count}")
+
+    async def _look(self, subscription: Subscription) -> None:
+        """Which topics match the pattern now."""
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        response = await self._cluster.call_any(METADATA, request, MetadataResponse)
+        known = {
+            topic.name or "": topic.is_internal for topic in response.topics if not topic.error_code
+        }
+        if subscription.match(known):
+            _log.info("group %r: %d topics match now", self._group_id, len(subscription.names))
+            self._on_news()
+
+    async def _look_again(self, subscription: Subscription) -> None:
+        try:
+            await self._look(subscription)
+        except BarnabasError as error:
+            _log.info("looking for topics: %s", error)  # the next refresh asks again
+        finally:
+            self._looking = None

@@ -1,0 +1,111 @@
+"""What the members of a group tell each other through their coordinator, as bytes. Pure.
+
+    member -> leader: subscription    leader -> member: assignment
+
+The layout is `protocol.consumer_protocol`'s; what a sticky member adds as user data is drawn here.
+It must say there what it had: the eager protocol gives all up before it joins, so that a
+subscription's own list of owned partitions, which is for those that keep them, stays empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from barnabas.client.consumer.group_member import GroupMember
+from barnabas.errors import CorruptData
+from barnabas.protocol.codec import decode_prefix, encode_after
+from barnabas.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartitions,
+    decode_consumer_protocol,
+    encode_consumer_protocol,
+)
+from barnabas.protocol.message import Message, field
+from barnabas.protocol.messages.join_group import JoinGroupResponseMember
+from barnabas.protocol.wire import INT32, Array
+from barnabas.types import TopicPartition, by_topic
+
+STICKY: Final = "sticky"
+"""The assignor whose members say in user data what they had."""
+
+
+class StickyUserData(Message):
+    """Kafka's StickyAssignorUserData; the generation is missing in the oldest form."""
+
+    previous_assignment: list[TopicPartitions] = field(Array(TopicPartitions))
+    generation: int = field(INT32, versions="1+", default=-1)
+
+
+def encode_subscription(
+    assignor: str,
+    topics: Iterable[str],
+    had: Sequence[TopicPartition],
+    generation: int,
+    rack_id: str | None = None,
+) -> bytes:
+    """What a member that gave everything up says: its topics, and what it `had` when, to sticky."""
+    user_data = None
+    if assignor == STICKY:
+        out = bytearray()
+        data = StickyUserData(previous_assignment=_by_topic(had), generation=generation)
+        encode_after(out, data, 1)
+        user_data = bytes(out)
+    return encode_consumer_protocol(
+        ConsumerProtocolSubscription(
+            topics=sorted(topics),
+            user_data=user_data,
+            generation_id=generation,
+            rack_id=rack_id,
+        )
+    )
+
+
+def decode_member(assignor: str, member: JoinGroupResponseMember) -> GroupMember:
+    """A member as its leader sees it. Raises CorruptData if its subscription cannot be read."""
+    _, subscription = decode_consumer_protocol(ConsumerProtocolSubscription, member.metadata)
+    owned, generation = subscription.owned_partitions, subscription.generation_id
+    if assignor == STICKY:
+        had = _decode_user_data(subscription.user_data)
+        owned, generation = had.previous_assignment, had.generation
+    return GroupMember(
+        member_id=member.member_id,
+        topics=tuple(subscription.topics),
+        owned=tuple(_partitions(owned)),
+        generation=generation,
+        instance_id=member.group_instance_id,
+    )
+
+
+def _decode_user_data(data: bytes | None) -> StickyUserData:
+    """Unreadable user data costs a member what it had, nothing else; so Kafka has it too."""
+    for version in (1, 0):
+        try:
+            return decode_prefix(StickyUserData, data or b"", version)
+        except CorruptData:
+            continue
+    return StickyUserData()
+
+
+def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
+    return encode_consumer_protocol(
+        ConsumerProtocolAssignment(assigned_partitions=_by_topic(partitions), user_data=None)
+    )
+
+
+def decode_assignment(data: bytes) -> list[TopicPartition]:
+    """What a member was given; nothing at all is no partitions. Raises CorruptData."""
+    if not data:
+        return []
+    _, assignment = decode_consumer_protocol(ConsumerProtocolAssignment, data)
+    return _partitions(assignment.assigned_partitions)
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[TopicPartitions]:
+    topics = by_topic(partitions).items()
+    return [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in topics]
+
+
+def _partitions(topics: Iterable[TopicPartitions]) -> list[TopicPartition]:
+    return [TopicPartition(each.topic, number) for each in topics for number in each.partitions]

@@ -1,0 +1,361 @@
+"""One consumer's membership in its group: joining, staying alive, leaving (the classic protocol).
+
+    join:  JoinGroup (waits for the other members) -> leader: assign -> SyncGroup -> partitions
+    then:  Heartbeat every heartbeat.interval.ms, beside whatever the user does
+
+Invariant: a generation counts until the coordinator says otherwise; who commits or beats in it
+is refused when it is over, so no partition has two readers that the group knows of. What to give
+up before a join, and whom to tell, is for `group` to know. Uses the eager protocol: a member owns
+nothing while it joins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ConsumerConfig
+from barnabas.client.consumer.assignors import ASSIGNORS, Assignor, chosen_assignors
+from barnabas.client.consumer.committed import GroupMetadata
+from barnabas.client.consumer.group_protocol import (
+    decode_assignment,
+    decode_member,
+    encode_assignment,
+    encode_subscription,
+)
+from barnabas.client.coordinator import Coordinators
+from barnabas.client.errors import Unreachable
+from barnabas.client.pool import backoff_ms
+from barnabas.errors import (
+    BarnabasError,
+    FencedInstanceId,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    KafkaError,
+    MemberIdRequired,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from barnabas.protocol.api import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
+from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from barnabas.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
+from barnabas.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_MANY_LEAVE_FROM = 3  # LeaveGroup names members in a list (KIP-345)
+_JOIN_LAPSE_MS = 5_000  # how much longer than the rebalance timeout a join's answer may take
+_NO_GENERATION = -1
+
+CountPartitions = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
+"""How many partitions these topics have, for the leader to assign; without those unknown."""
+
+
+class Membership:
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        coordinators: Coordinators,
+        on_news: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._coordinators = coordinators
+        self._on_news = on_news  # the next poll has something to do
+        self._clock = cluster.seams.clock
+        self._assignors = chosen_assignors(config.partition_assignment_strategy)
+        self._instance_id = config.group_instance_id or None
+        self._member_id = ""
+        self._generation = _NO_GENERATION
+        self._had: Sequence[TopicPartition] = ()  # for the sticky assignor: what, and when
+        self._had_generation = _NO_GENERATION
+        self._heart: asyncio.Task[None] | None = None
+        self._polled_at_ms = 0
+        self.is_polling = False
+        self.counts: dict[str, int] | None = None  # the leader's: what it assigned
+        self.rejoin_reason = ""  # "": the membership stands
+        self.error: BarnabasError | None = None  # for the next poll; membership is over
+
+    # ---- what others ask ----
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """Who commits: with no generation while this is no member."""
+        return GroupMetadata(
+            self._config.group_id, self._generation, self._member_id, self._instance_id
+        )
+
+    @property
+    def is_member(self) -> bool:
+        return self._generation != _NO_GENERATION
+
+    def poll_began(self) -> None:
+        self.is_polling = True
+
+    def poll_ended(self) -> None:
+        self.is_polling = False
+        self._polled_at_ms = self._clock.monotonic_ms()
+
+    def ask_rejoin(self, reason: str) -> None:
+        """Have the next poll join again."""
+        if not self.rejoin_reason:
+            _log.info("group %r: joining again: %s", self._config.group_id, reason)
+            self.rejoin_reason = reason
+            self._on_news()
+
+    def lose(self, error: KafkaError) -> None:
+        """The group goes on without this member; its partitions have other readers."""
+        _log.warning("group %r: no longer a member: %s", self._config.group_id, error)
+        self._generation = _NO_GENERATION
+        if not isinstance(error, IllegalGeneration):
+            self._member_id = ""
+        if isinstance(error, FencedInstanceId):
+            self.error = error
+        self.rejoin_reason = ""
+        self.ask_rejoin(str(error))
+
+    # ---- joining ----
+
+    async def join(
+        self, topics: Sequence[str], count_partitions: CountPartitions
+    ) -> list[TopicPartition]:
+        """Take part in rebalances until one ends with an assignment, and return that.
+
+        Repeats what fails for a reason that passes. Raises the KafkaError that will not, as
+        GroupMaxSizeReached, InconsistentGroupProtocol, FencedInstanceId.
+        """
+        await self._stop_heart()
+        failures = 0
+        reason = ""
+        while True:
+            reason, self.rejoin_reason = self.rejoin_reason or reason, ""
+            try:
+                assigned = await self._join_once(topics, reason, count_partitions)
+            except MemberIdRequired:
+                continue
+            except (Unreachable, KafkaError) as error:
+                self._forget(error)
+                if not (isinstance(error, _AGAIN) or error.retriable):
+                    raise
+                failures += 1
+                _log.info("group %r: %s", self._config.group_id, error)
+                config = self._cluster.config
+                pause_ms = backoff_ms(
+                    failures,
+                    config.retry_backoff_ms,
+                    config.retry_backoff_max_ms,
+                    self._cluster.seams.random,
+                )
+                await asyncio.sleep(pause_ms / 1000)
+                continue
+            self._had, self._had_generation = tuple(assigned), self._generation
+            self._polled_at_ms = self._clock.monotonic_ms()
+            self._heart = self._cluster.tasks.start("heartbeats", self._beat())
+            return assigned
+
+    def _forget(self, error: BarnabasError) -> None:
+        """What of our identity an error ends."""
+        if isinstance(error, UnknownMemberId | FencedInstanceId):
+            self._member_id = ""
+        self._generation = _NO_GENERATION
+
+    async def _join_once(
+        self, topics: Sequence[str], reason: str, count_partitions: CountPartitions
+    ) -> list[TopicPartition]:
+        config = self._config
+        request = JoinGroupRequest(
+            group_id=config.group_id,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
+            member_id=self._member_id,
+            group_instance_id=self._instance_id,
+            protocol_type=CONSUMER_PROTOCOL,
+            protocols=[
+                JoinGroupRequestProtocol(name=each.name, metadata=self._subscription(each, topics))
+                for each in self._assignors
+            ],
+            reason=reason or None,
+        )
+        wait_ms = max(
+            self._cluster.config.request_timeout_ms, config.max_poll_interval_ms + _JOIN_LAPSE_MS
+        )
+        joined = await self._coordinators.call(
+            config.group_id, JOIN_GROUP, request, JoinGroupResponse, wait_ms
+        )
+        if joined.error_code == MemberIdRequired.code:
+            self._member_id = joined.member_id
+        self._coordinators.check(config.group_id, joined.error_code)
+        self._member_id = joined.member_id
+        self._generation = joined.generation_id
+        is_leader = joined.leader == joined.member_id
+        assignments: dict[str, list[TopicPartition]] = {}
+        self.counts = None
+        if is_leader:
+            assignments = await self._assign(joined, count_partitions)
+        return await self._sync(joined, assignments)
+
+    def _subscription(self, assignor: Assignor, topics: Sequence[str]) -> bytes:
+        rack_id = self._config.client_rack or None
+        return encode_subscription(assignor.name, topics, self._had, self._had_generation, rack_id)
+
+    async def _assign(
+        self, joined: JoinGroupResponse, count_partitions: CountPartitions
+    ) -> dict[str, list[TopicPartition]]:
+        """The leader's part: who gets what, by the assignor that the group chose."""
+        assignor = ASSIGNORS.get(joined.protocol_name or "")
+        if assignor is None:
+            raise InconsistentGroupProtocol(f"the group chose {joined.protocol_name!r}")
+        members = [decode_member(assignor.name, member) for member in joined.members]
+        topics = sorted({topic for member in members for topic in member.topics})
+        self.counts = dict.fromkeys(topics, 0) | await count_partitions(topics)
+        if joined.skip_assignment:
+            return {}  # a static leader is back, and everybody keeps what they have (KIP-814)
+        return assignor.assign(self.counts, members)
+
+    async def _sync(
+        self, joined: JoinGroupResponse, assignments: dict[str, list[TopicPartition]]
+    ) -> list[TopicPartition]:
+        group_id = self._config.group_id
+        request = SyncGroupRequest(
+            group_id=group_id,
+            generation_id=self._generation,
+            member_id=self._member_id,
+            group_instance_id=self._instance_id,
+            protocol_type=CONSUMER_PROTOCOL,
+            protocol_name=joined.protocol_name,
+            assignments=[
+                SyncGroupRequestAssignment(
+                    member_id=member_id, assignment=encode_assignment(partitions)
+                )
+                for member_id, partitions in assignments.items()
+            ],
+        )
+        synced = await self._coordinators.call(group_id, SYNC_GROUP, request, SyncGroupResponse)
+        self._coordinators.check(group_id, synced.error_code)
+        assigned = decode_assignment(synced.assignment)
+        _log.info(
+            "group %r: generation %d by %s gives %d partitions to %s",
+            group_id,
+            self._generation,
+            joined.protocol_name,
+            len(assigned),
+            self._member_id,
+        )
+        return assigned
+
+    # ---- staying alive ----
+
+    async def _beat(self) -> None:
+        """Heartbeats, until the group says that it is over, or the user has stopped to poll."""
+        config = self._config
+        next_ms = self._clock.monotonic_ms() + config.heartbeat_interval_ms
+        while True:
+            poll_by_ms = self._polled_at_ms + config.max_poll_interval_ms
+            now_ms = self._clock.monotonic_ms()
+            if not self.is_polling and now_ms >= poll_by_ms:
+                await self._expired()
+                return
+            wake_ms = next_ms if self.is_polling else min(next_ms, poll_by_ms)
+            if wake_ms > now_ms:
+                await asyncio.sleep((wake_ms - now_ms) / 1000)
+                continue
+            next_ms = now_ms + config.heartbeat_interval_ms
+            try:
+                await self._heartbeat()
+            except RebalanceInProgress:
+                self.ask_rejoin("the group is rebalancing")
+            except (UnknownMemberId, IllegalGeneration, FencedInstanceId) as error:
+                self.lose(error)
+                return
+            except (Unreachable, KafkaError) as error:
+                if isinstance(error, KafkaError) and not error.retriable:
+                    self.lose(error)
+                    self.error = error
+                    return
+                _log.info("group %r: %s", config.group_id, error)
+                next_ms = self._clock.monotonic_ms() + self._cluster.config.retry_backoff_ms
+
+    async def _heartbeat(self) -> None:
+        group_id, generation, member_id, instance_id = self.metadata
+        request = HeartbeatRequest(
+            group_id=group_id,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+        )
+        # An answer that takes longer than a session is worth as much as none.
+        answer = await self._coordinators.call(
+            group_id, HEARTBEAT, request, HeartbeatResponse, self._config.session_timeout_ms
+        )
+        self._coordinators.check(group_id, answer.error_code)
+
+    async def _expired(self) -> None:
+        """The user works on a poll's records for too long: others get the partitions (KIP-62)."""
+        limit_ms = self._config.max_poll_interval_ms
+        reason = (
+            f"no poll within {limit_ms} ms (max.poll.interval.ms): process faster, raise it, or "
+            "lower max.poll.records"
+        )
+        _log.warning("group %r: leaving: %s", self._config.group_id, reason)
+        await self._send_leave(reason)
+        self.lose(UnknownMemberId(reason))
+
+    async def _stop_heart(self) -> None:
+        if self._heart is not None:
+            self._heart.cancel()
+            await asyncio.gather(self._heart, return_exceptions=True)
+            self._heart = None
+
+    # ---- leaving ----
+
+    async def leave(self, reason: str) -> None:
+        """Stop the heartbeats; a dynamic member tells its group, a static one comes back."""
+        await self._stop_heart()
+        await self._send_leave(reason)
+        self._member_id = ""
+        self._generation = _NO_GENERATION
+        self._had, self._had_generation = (), _NO_GENERATION
+        self.counts = None
+        self.rejoin_reason = ""
+        self.error = None
+
+    async def _send_leave(self, reason: str) -> None:
+        """Best effort: a group that is not told waits for the session timeout instead."""
+        if not self._member_id or self._instance_id is not None:
+            return
+        group_id = self._config.group_id
+        try:
+            version = (await self._coordinators.channel(group_id)).version(LEAVE_GROUP)
+            request = LeaveGroupRequest(group_id=group_id)
+            if version >= _MANY_LEAVE_FROM:
+                request.members = [MemberIdentity(member_id=self._member_id, reason=reason)]
+            else:
+                request.member_id = self._member_id
+            answer = await self._coordinators.call(
+                group_id, LEAVE_GROUP, request, LeaveGroupResponse
+            )
+            for code in (answer.error_code, *(each.error_code for each in answer.members)):
+                self._coordinators.check(group_id, code)
+        except (Unreachable, KafkaError) as error:
+            _log.info("group %r: leaving it: %s", group_id, error)
+
+
+_AGAIN = (Unreachable, RebalanceInProgress, UnknownMemberId, IllegalGeneration)

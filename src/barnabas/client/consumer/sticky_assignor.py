@@ -1,0 +1,179 @@
+"""The sticky assignor: balance first, then as few moves as possible (AS-4, AS-5; KIP-54).
+
+Three steps. Members keep what they have. What nobody has goes, partitions with the fewest possible
+readers first, to the subscriber with the fewest. Then partitions move as long as that makes the
+distribution more even: along a chain of members if need be, for A may have to give to B, who
+shares a topic with it, so that B can give to C. When no chain is left that ends at a member with
+two partitions less than the one where it starts, no assignment is more even (a semi-matching
+without a cost-reducing path is optimal), so the outcome is balanced for any subscriptions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from heapq import heapreplace
+
+from barnabas.client.consumer.group_member import GroupAssignment, GroupMember
+from barnabas.types import TopicPartition
+
+_Step = tuple[int, str, int]  # from a member, a partition of this topic, to a member
+
+
+def assign_sticky(topics: Mapping[str, int], members: Sequence[GroupMember]) -> GroupAssignment:
+    distribution = _Distribution(topics, members)
+    distribution.keep()
+    distribution.place_orphans()
+    distribution.level()
+    return {
+        member.member_id: list(held)
+        for member, held in zip(distribution.members, distribution.held, strict=True)
+    }
+
+
+def withhold_moving(assignment: GroupAssignment, members: Sequence[GroupMember]) -> GroupAssignment:
+    """The assignment without those partitions that another member has not given up yet."""
+    owned = {member.member_id: frozenset(member.owned) for member in members}
+    claims: dict[TopicPartition, int] = {}
+    for partitions in owned.values():
+        for partition in partitions:
+            claims[partition] = claims.get(partition, 0) + 1
+    return {
+        member_id: [
+            partition
+            for partition in partitions
+            if partition in owned[member_id] or not claims.get(partition)
+        ]
+        for member_id, partitions in assignment.items()
+    }
+
+
+class _Distribution:
+    """Who holds what while it is worked out. Members go by their place in the order of ranks."""
+
+    def __init__(self, topics: Mapping[str, int], members: Sequence[GroupMember]) -> None:
+        self.members = sorted(members, key=lambda member: member.rank)
+        self.held: list[dict[TopicPartition, None]] = [{} for _ in self.members]
+        self._topics = topics
+        self._subscribers: dict[str, tuple[int, ...]] = dict.fromkeys(topics, ())
+        for place, member in enumerate(self.members):
+            for topic in dict.fromkeys(member.topics):
+                if topic in topics:
+                    self._subscribers[topic] += (place,)
+        self._before = self._owners()
+
+    def _owners(self) -> dict[TopicPartition, int]:
+        """Who has each partition now: of several who say so, the one of the latest generation.
+
+        Two of the same generation contradict each other: then it is nobody's.
+        """
+        owners: dict[TopicPartition, int | None] = {}
+        latest: dict[TopicPartition, int] = {}
+        for place, member in enumerate(self.members):
+            for partition in dict.fromkeys(member.owned):
+                if partition.partition >= self._topics.get(partition.topic, 0):
+                    continue  # deleted meanwhile
+                if member.generation > latest.get(partition, -2):
+                    owners[partition], latest[partition] = place, member.generation
+                elif member.generation == latest[partition]:
+                    owners[partition] = None
+        return {partition: place for partition, place in owners.items() if place is not None}
+
+    def keep(self) -> None:
+        for partition, place in self._before.items():
+            if partition.topic in self.members[place].topics:
+                self.held[place][partition] = None
+
+    def place_orphans(self) -> None:
+        taken = {partition for held in self.held for partition in held}
+        # Of each set of subscribers a heap by number of partitions. Numbers only grow here, so an
+        # entry that is out of date is too small and comes up in time to be corrected.
+        heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        by_choice = sorted(self._topics, key=lambda topic: (len(self._subscribers[topic]), topic))
+        for topic in by_choice:
+            subscribers = self._subscribers[topic]
+            if not subscribers:
+                continue
+            if subscribers not in heaps:
+                heaps[subscribers] = sorted((len(self.held[place]), place) for place in subscribers)
+            heap = heaps[subscribers]
+            for number in range(self._topics[topic]):
+                partition = TopicPartition(topic, number)
+                if partition in taken:
+                    continue
+                while heap[0][0] != len(self.held[heap[0][1]]):
+                    heapreplace(heap, (len(self.held[heap[0][1]]), heap[0][1]))
+                self.held[heap[0][1]][partition] = None
+
+    def level(self) -> None:
+        """Move partitions until no chain of moves makes the distribution more even."""
+        settled: set[int] = set()
+        while True:
+            giving = [place for place in range(len(self.held)) if place not in settled]
+            if not giving:
+                return
+            giver = max(giving, key=lambda place: (len(self.held[place]), -place))
+            if len(self.held[giver]) < min(len(self.held[place]) for place in giving) + 2:
+                return
+            chain, reached = self._chain(giver)
+            if not chain:
+                # All that can be reached have as many (but one), so nobody with less will ever
+                # find a taker among them: they are out of it for good.
+                settled |= reached
+            for source, topic, target in chain:
+                partition = self._choose(source, topic, target)
+                del self.held[source][partition]
+                self.held[target][partition] = None
+
+    def _chain(self, giver: int) -> tuple[list[_Step], set[int]]:
+        """The chain from `giver` that takes the fewest kept partitions away; and who was reached.
+
+        A search by cost, 0 for a partition that its holder did not have before, else 1; topics are
+        nodes too, since whoever has a partition of a topic can give it to all of its subscribers.
+        """
+        limit = len(self.held[giver]) - 2
+        came: dict[int, tuple[int, str]] = {}
+        done: set[int | str] = set()
+        queue: deque[tuple[int | str, int, str]] = deque([(giver, giver, "")])
+        while queue:
+            node, source, topic = queue.popleft()
+            if node in done:
+                continue
+            done.add(node)
+            if isinstance(node, str):
+                takers = [place for place in self._subscribers[node] if place not in done]
+                taker = min(takers, key=lambda place: len(self.held[place]), default=giver)
+                if len(self.held[taker]) <= limit:
+                    came[taker] = source, node
+                    return self._steps(giver, taker, came), set()
+                queue.extendleft((place, source, node) for place in reversed(takers))
+                continue
+            if node != giver:
+                came[node] = source, topic
+            kept = {each.topic: True for each in self.held[node]}
+            for each in self.held[node]:
+                if self._before.get(each) != node:
+                    kept[each.topic] = False
+            for each_topic, is_kept in kept.items():
+                if each_topic not in done:
+                    put = queue.append if is_kept else queue.appendleft
+                    put((each_topic, node, each_topic))
+        return [], {node for node in done if isinstance(node, int)}
+
+    def _steps(self, giver: int, taker: int, came: Mapping[int, tuple[int, str]]) -> list[_Step]:
+        steps: list[_Step] = []
+        while taker != giver:
+            source, topic = came[taker]
+            steps.append((source, topic, taker))
+            taker = source
+        return steps
+
+    def _choose(self, source: int, topic: str, target: int) -> TopicPartition:
+        """Which partition to give: one that comes home, else a new one, else the last."""
+        ours = [partition for partition in self.held[source] if partition.topic == topic]
+        for wanted in (target, None):
+            for partition in reversed(ours):
+                before = self._before.get(partition)
+                if before == target if wanted is not None else before != source:
+                    return partition
+        return ours[-1]

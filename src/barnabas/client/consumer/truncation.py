@@ -1,0 +1,116 @@
+"""Asks leaders how far their logs hold what consumers have read (KIP-320).
+
+A leader that was elected without being in sync, or whose disk lost its end, has a log that ends for
+the position's epoch below the position. Reading on there would skip what it has written instead.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from barnabas.client.channel import Node
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ConsumerConfig
+from barnabas.client.consumer.assignment import AssignedPartition
+from barnabas.client.errors import broker_error, log_truncated
+from barnabas.errors import UnsupportedVersion, error_for_code
+from barnabas.protocol.api import OFFSET_FOR_LEADER_EPOCH
+from barnabas.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from barnabas.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_CONSUMERS_FROM = 3  # before this version the right to act for the cluster is needed
+
+
+class Truncation:
+    def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
+        self._cluster = cluster
+        self._config = config
+
+    async def settle(self, node: Node, states: list[AssignedPartition]) -> None:
+        """Ask this leader about doubtful positions, and go where its log goes with them.
+
+        One attempt: what is still doubtful then has to be asked again. Raises Unreachable.
+        """
+        asked = [(state, state.generation) for state in states]
+        try:
+            channel = await self._cluster.pool.channel(node)
+            is_able = channel.version(OFFSET_FOR_LEADER_EPOCH) >= _CONSUMERS_FROM
+        except UnsupportedVersion:
+            is_able = False
+        answers = await self._ask(node, states) if is_able else {}
+        for state, generation in asked:
+            if not state.is_current(generation):
+                continue  # the user, or the leadership, went elsewhere
+            answer = answers.get(state.topic_partition)
+            if not is_able:
+                state.is_doubtful = False  # as before there were epochs
+            elif answer is None or answer.error_code:
+                self._refused(state, 0 if answer is None else answer.error_code)
+            else:
+                self._judge(state, answer)
+
+    async def _ask(
+        self, node: Node, states: list[AssignedPartition]
+    ) -> dict[TopicPartition, EpochEndOffset]:
+        topics: dict[str, list[OffsetForLeaderPartition]] = {}
+        for state in states:
+            topic, partition = state.topic_partition
+            wanted = OffsetForLeaderPartition(
+                partition=partition,
+                current_leader_epoch=state.leader_epoch,
+                leader_epoch=state.epoch,
+            )
+            topics.setdefault(topic, []).append(wanted)
+        request = OffsetForLeaderEpochRequest(
+            replica_id=-1,
+            topics=[
+                OffsetForLeaderTopic(topic=topic, partitions=wanted)
+                for topic, wanted in topics.items()
+            ],
+        )
+        response = await self._cluster.call(
+            node, OFFSET_FOR_LEADER_EPOCH, request, OffsetForLeaderEpochResponse
+        )
+        return {
+            TopicPartition(topic.topic, answer.partition): answer
+            for topic in response.topics
+            for answer in topic.partitions
+        }
+
+    def _refused(self, state: AssignedPartition, code: int) -> None:
+        if code and not error_for_code(code).retriable:
+            state.error = broker_error(code, f"the end of an epoch of {state.topic_partition}")
+            return
+        self._cluster.metadata.request_refresh()
+        now_ms = self._cluster.seams.clock.monotonic_ms()
+        state.not_before_ms = now_ms + self._cluster.config.retry_backoff_ms
+
+    def _judge(self, state: AssignedPartition, answer: EpochEndOffset) -> None:
+        """The leader's log holds the epoch, or the last one before it, up to `end_offset`."""
+        is_known = answer.leader_epoch >= 0 and answer.end_offset >= 0
+        if is_known and answer.end_offset >= state.position:
+            state.is_doubtful = False
+            return
+        diverged_at = answer.end_offset if is_known else None
+        reset = self._config.auto_offset_reset
+        if reset == "none":
+            state.error = log_truncated(state.topic_partition, state.position, diverged_at)
+            return
+        _log.warning(
+            "the log of %s no longer holds what was read of it up to offset %d; going %s",
+            state.topic_partition,
+            state.position,
+            f"to the {reset} one" if diverged_at is None else f"back to {diverged_at}",
+        )
+        if diverged_at is None:
+            state.seek_by(reset)
+        else:
+            state.seek(diverged_at, answer.leader_epoch)

@@ -1,0 +1,304 @@
+"""Records gather here in batches, one queue per partition, until the sender takes them (PR-3).
+
+Pure: `now_ms` is an argument, and nothing here waits. Owns the memory bound (`buffer.memory`
+counts what was appended and has no outcome yet), the rules of when a batch may leave, and the
+idempotent producer's identity. Every appended record gets exactly one outcome.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.client.config import ProducerConfig
+from barnabas.client.errors import DeliveryTimedOut, Unreachable, reason
+from barnabas.client.producer.batch import NOBODY, CheckedRecord, Identity, ProducerBatch
+from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.errors import (
+    BarnabasError,
+    InvalidProducerEpoch,
+    KafkaError,
+    OutOfOrderSequenceNumber,
+    UnknownProducerId,
+)
+from barnabas.records.batch import HEADER_BYTES
+from barnabas.records.compression import CODEC_NAMES
+from barnabas.types import TopicPartition
+
+_REMEMBERED_BATCHES = 5  # per producer and partition, by the broker
+
+# What is refused with these is not appended by that.
+SEQUENCE_ERRORS = (OutOfOrderSequenceNumber, UnknownProducerId, InvalidProducerEpoch)
+
+
+class Ready(NamedTuple):
+    queues: list[PartitionQueue]  # have a batch that may leave now
+    next_ms: int | None  # when more may be ready, or expire, if nothing else happens
+
+
+class Accumulator:
+    def __init__(self, config: ProducerConfig) -> None:
+        self._config = config
+        self._codec = CODEC_NAMES.index(config.compression_type)
+        self._most_in_flight = config.max_in_flight_requests_per_connection
+        if config.enable_idempotence:
+            self._most_in_flight = min(self._most_in_flight, _REMEMBERED_BATCHES)
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._active: dict[TopicPartition, PartitionQueue] = {}  # those with a waiting batch
+        self._batches_made = 0
+        self._unfinished: dict[int, ProducerBatch] = {}  # by number
+        self.used_bytes = 0
+        self.flushing = 0  # how many flushes wait: no batch lingers then
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.needs_producer_id = config.enable_idempotence
+        self.is_transactional = bool(config.transactional_id)
+
+    # ---- in ----
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether `buffer.memory` allows so much more; a record alone always fits."""
+        return self.used_bytes == 0 or (
+            self.used_bytes + HEADER_BYTES + size_bytes <= self._config.buffer_memory
+        )
+
+    def append(
+        self,
+        topic_partition: TopicPartition,
+        record: CheckedRecord,
+        now_ms: int,
+        timestamp_ms: int,
+    ) -> tuple[ProducerBatch, int]:
+        """Put a record into its batch; the batch and its place there.
+
+        `timestamp_ms`: the record's own, or wall time if it has none.
+        """
+        size_bytes = record.size_bytes
+        queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
+        batch = queue.open_batch()
+        if batch is None or batch.size_bytes + size_bytes > self._config.batch_size:
+            batch = ProducerBatch(topic_partition, self._batches_made, self._codec, now_ms)
+        index = batch.append(timestamp_ms, record.key, record.value, record.headers, size_bytes)
+        self.used_bytes += size_bytes
+        if index == 0:  # only now, so that no record that fails leaves a batch without any
+            self._enqueue(queue, batch)
+            self.used_bytes += HEADER_BYTES
+        return batch, index
+
+    def append_encoded(
+        self, topic_partition: TopicPartition, encoded: bytes, now_ms: int
+    ) -> ProducerBatch:
+        """Put a batch that is encoded already behind those of its partition."""
+        queue = self._queues.get(topic_partition) or self._new_queue(topic_partition)
+        batch = ProducerBatch.of_bytes(topic_partition, self._batches_made, encoded, now_ms)
+        self._enqueue(queue, batch)
+        self.used_bytes += batch.size_bytes
+        return batch
+
+    def _new_queue(self, topic_partition: TopicPartition) -> PartitionQueue:
+        identity = Identity(self.producer_id, self.producer_epoch)
+        queue = self._queues[topic_partition] = PartitionQueue(topic_partition, identity)
+        return queue
+
+    def _enqueue(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        self._batches_made += 1
+        self._unfinished[batch.number] = batch
+        queue.waiting.append(batch)
+        self._active[batch.topic_partition] = queue
+
+    # ---- out ----
+
+    @property
+    def unfinished(self) -> list[ProducerBatch]:
+        """Every batch without an outcome, oldest first."""
+        return list(self._unfinished.values())
+
+    @property
+    def in_flight_count(self) -> int:
+        return sum(len(queue.in_flight) for queue in self._queues.values())
+
+    def ready(self, now_ms: int) -> Ready:
+        """Which partitions have a batch that may leave, and when to ask again at the latest."""
+        queues = []
+        next_ms: int | None = None
+        for queue in self._active.values():
+            first = queue.waiting[0]
+            due_ms = first.created_ms + self._config.delivery_timeout_ms
+            if not queue.is_held and len(queue.in_flight) < self._most_of(queue):
+                leave_ms = max(queue.not_before_ms, self._leaves_at_ms(queue, first))
+                if leave_ms <= now_ms:
+                    queues.append(queue)
+                else:
+                    due_ms = min(due_ms, leave_ms)
+            next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
+        return Ready(queues, next_ms)
+
+    def _most_of(self, queue: PartitionQueue) -> int:
+        """How many of its batches may be in flight."""
+        is_first = self._config.enable_idempotence and not queue.is_known
+        return 1 if is_first else self._most_in_flight
+
+    def _leaves_at_ms(self, queue: PartitionQueue, first: ProducerBatch) -> int:
+        full = len(queue.waiting) > 1 or first.size_bytes >= self._config.batch_size
+        full = full or first.builder is None  # nothing can join it
+        # A full buffer sends what it has: otherwise a long linger would block the caller.
+        crowded = self.used_bytes + self._config.batch_size >= self._config.buffer_memory
+        if full or first.attempts or self.flushing or crowded:
+            return 0
+        return first.created_ms + self._config.linger_ms
+
+    def take(self, queue: PartitionQueue) -> ProducerBatch:
+        """Take the partition's next batch to send it; the partition goes to the end of the row."""
+        assert not self.needs_producer_id, "an idempotent batch needs a producer id"
+        batch = queue.take(self._config.enable_idempotence)
+        del self._active[queue.topic_partition]
+        if queue.waiting:
+            self._active[queue.topic_partition] = queue
+        return batch
+
+    # ---- outcomes ----
+
+    def acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
+        queue = self._queues[batch.topic_partition]
+        queue.acknowledged(batch)
+        stored = queue.take_stored()
+        self._resolve(queue)
+        for older in stored:  # where, only the broker of its first attempt knew
+            self._complete(older, -1, -1)
+        if not queue.waiting:
+            self._active.pop(queue.topic_partition, None)
+        self._complete(batch, base_offset, log_append_time_ms)
+
+    def _complete(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
+        self._release(batch)
+        batch.complete(base_offset, log_append_time_ms)
+
+    def fail_attempt(self, batch: ProducerBatch, error: BarnabasError, retry_at_ms: int) -> None:
+        """A batch in flight failed: it goes again, in its order, or it has failed for good (PR-5).
+
+        In doubt about what the broker has, or when it does not go on with our sequences, another
+        producer id is asked for: nothing is taken until nothing is in flight and `identify` was
+        called.
+        """
+        queue = self._queues[batch.topic_partition]
+        batch.last_failure = error
+        batch.in_doubt |= isinstance(error, Unreachable)
+        if isinstance(error, OutOfOrderSequenceNumber):
+            batch.is_out_of_order = batch.sent_sequence == batch.base_sequence
+            if batch.is_out_of_order and batch.number < queue.last_acknowledged:
+                self.acknowledge(batch, -1, -1)
+                return
+        if batch.attempts <= self._config.retries and self._may_pass(batch, queue, error):
+            batch.in_doubt |= not isinstance(error, SEQUENCE_ERRORS)
+            queue.put_back(batch, retry_at_ms)
+            self._active[batch.topic_partition] = queue
+            return
+        if batch.base_sequence >= 0 and batch.in_doubt:
+            queue.given_up_in_flight(batch)
+        else:
+            queue.refused(batch)
+        self._resolve(queue)
+        self._release(batch)
+        batch.fail(error)
+
+    def _may_pass(self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError) -> bool:
+        """Whether another attempt can succeed."""
+        if isinstance(error, Unreachable):
+            return True
+        if batch.base_sequence >= 0 and isinstance(error, SEQUENCE_ERRORS):
+            # Behind an older batch that must go again or was refused this is what the broker has to
+            # say, and where it remembers only what is younger. Else it means that the broker's
+            # memory and ours differ: a new identity; which a transaction cannot change on its way,
+            # so that this is its end.
+            if self._is_out_of_step(batch, queue, error):
+                self._lose_sequences(queue)
+                return not self.is_transactional
+            return True
+        return isinstance(error, KafkaError) and error.retriable
+
+    def _is_out_of_step(
+        self, batch: ProducerBatch, queue: PartitionQueue, error: BarnabasError
+    ) -> bool:
+        if isinstance(error, OutOfOrderSequenceNumber) and not self.is_transactional:
+            return queue.is_out_of_step(batch)
+        moved_up = batch.sent_sequence != batch.base_sequence
+        return not moved_up and queue.is_first_unacknowledged(batch)
+
+    def _resolve(self, queue: PartitionQueue) -> None:
+        """Give up the sequences if a batch was given up in doubt and none can clear that up.
+
+        A transaction is over with such a batch, whatever became of it.
+        """
+        if queue.is_unresolvable or (queue.unresolved >= 0 and self.is_transactional):
+            self._lose_sequences(queue)
+
+    def _lose_sequences(self, queue: PartitionQueue) -> None:
+        queue.is_lost = self.needs_producer_id = True
+
+    def identify(self, producer_id: int, producer_epoch: int) -> None:
+        """A new identity; sequences that are lost begin at 0, in a transaction all of them. Nothing
+        may be in flight."""
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.needs_producer_id = False
+        for queue in self._queues.values():
+            if queue.is_lost or queue.identity == NOBODY or self.is_transactional:
+                queue.begin_anew(Identity(producer_id, producer_epoch))
+
+    def expire(self, now_ms: int) -> list[ProducerBatch]:
+        """Fail what has waited for `delivery.timeout.ms`; the batches that failed."""
+        expired = []
+        limit_ms = self._config.delivery_timeout_ms
+        missing = "producer id yet" if self.needs_producer_id else "leader, no broker"
+        for queue in list(self._active.values()):
+            while queue.waiting and queue.waiting[0].created_ms + limit_ms <= now_ms:
+                expired.append(queue.waiting[0])
+                self._drop(queue.waiting[0], _timed_out(queue.waiting[0], limit_ms, missing))
+        return expired
+
+    def fail_waiting(self, error: BarnabasError) -> None:
+        """Give up every batch that is not in flight."""
+        for queue in list(self._active.values()):
+            while queue.waiting:
+                self._drop(queue.waiting[0], error)
+
+    def fail_all(self, error: BarnabasError) -> None:
+        """Give up every batch, those in flight too: nothing is sent or heard of any more."""
+        for queue in self._queues.values():
+            queue.waiting.clear()
+            queue.in_flight.clear()
+        self._active.clear()
+        for batch in self.unfinished:
+            self._release(batch)
+            batch.fail(error)
+
+    def _drop(self, batch: ProducerBatch, error: BarnabasError) -> None:
+        """Fail the first waiting batch of its partition."""
+        queue = self._queues[batch.topic_partition]
+        queue.waiting.popleft()
+        if batch.base_sequence >= 0:  # it was sent once and may be in the log
+            queue.given_up(batch)
+            self._resolve(queue)
+        if not queue.waiting:
+            del self._active[batch.topic_partition]
+        self._release(batch)
+        batch.fail(error)
+
+    def _release(self, batch: ProducerBatch) -> None:
+        del self._unfinished[batch.number]
+        self.used_bytes -= batch.size_bytes
+
+
+def _timed_out(batch: ProducerBatch, limit_ms: int, missing: str) -> DeliveryTimedOut:
+    return DeliveryTimedOut(
+        f"{batch.record_count} records for {batch.topic_partition} were not acknowledged within "
+        f"{limit_ms} ms (delivery.timeout.ms): {_attempts(batch, missing)}"
+    )
+
+
+def _attempts(batch: ProducerBatch, missing: str) -> str:
+    if not batch.attempts:
+        return f"never sent (no {missing})"
+    sent = f"sent {batch.attempts} times"
+    if isinstance(batch.last_failure, KafkaError):
+        return f"{sent}, last refused with {reason(batch.last_failure)}"
+    return f"{sent}, no answer came to the last one ({batch.last_failure})"

@@ -1,0 +1,207 @@
+"""The batches of one partition, in order: waiting, in flight, and what idempotence asks of them.
+
+Pure. Invariants, which together give order without duplicates (PR-5, PR-6):
+
+- A batch gets its sequence when it is first taken, and sequences are taken in order.
+- At most five batches are in flight, which is what a broker remembers of a producer.
+- The first batch of an identity travels alone: of a producer that it does not know a broker takes
+  any first sequence, so one behind a refused batch would be stored under a sequence that moves up.
+- After any failure nothing more is taken until every batch in flight has its answer ("settling");
+  then the failed ones go again first, in their order and with their bytes. So a later batch never
+  overtakes an earlier one that is sent again.
+- A batch that the broker refused for good was not appended, so none behind it was either (the
+  broker refuses gaps): those behind it move up in the sequence.
+- A batch that was given up in doubt leaves the partition unresolved (KIP-360): whether the leader
+  has it is for those behind it to find out, under the sequences that they have. One of them stored
+  or known there, and it is there as well. All of them refused, or none left: the sequences are
+  lost. Nothing gets a sequence until then. (Sent at once under another identity, those behind it
+  would be stored twice wherever only their answers were lost.)
+- For the same reason what is older than an acknowledged batch is stored, even where the broker says
+  that it is out of order: from a snapshot it knows the last batch of a producer, and no other.
+- Sequences that are lost are those of this partition alone: the others go on with the identity that
+  their leaders know, under which a repetition of theirs is recognised.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from barnabas.client.producer.batch import Identity, ProducerBatch
+from barnabas.types import TopicPartition
+
+_SEQUENCE_LIMIT = 2**31  # sequences wrap to 0 behind the largest int32
+
+
+class PartitionQueue:
+    __slots__ = (
+        "identity",
+        "in_flight",
+        "is_lost",
+        "last_acknowledged",
+        "next_sequence",
+        "not_before_ms",
+        "settling",
+        "topic_partition",
+        "unresolved",
+        "waiting",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, identity: Identity) -> None:
+        self.topic_partition = topic_partition
+        self.waiting: deque[ProducerBatch] = deque()  # oldest first; only the last one is open
+        self.in_flight: list[ProducerBatch] = []  # oldest first
+        self.identity = identity
+        self.is_lost = False  # nobody knows which sequence comes next
+        self.unresolved = -1  # number of the youngest batch given up in doubt; -1: none is open
+        self.last_acknowledged = -1  # number of the youngest such batch of this identity
+        self.next_sequence = 0
+        self.not_before_ms = 0
+        self.settling = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the leader has something of this identity."""
+        return self.last_acknowledged >= 0
+
+    def open_batch(self) -> ProducerBatch | None:
+        """The batch that more records may join, if there is one that was never taken."""
+        if self.waiting:
+            last = self.waiting[-1]
+            if last.attempts == 0 and last.builder is not None:
+                return last
+        return None
+
+    def next_batch(self) -> ProducerBatch:
+        """The oldest; but what was refused as out of order waits until all that were sent behind it
+        have been, too, or one of them is acknowledged."""
+        first = self.waiting[0]
+        if first.is_out_of_order:
+            for batch in self._sent():
+                if not batch.is_out_of_order:
+                    return batch
+        return first
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the next batch waits for answers to those in flight."""
+        if self.settling:
+            return True
+        following = self.next_batch()
+        if self.unresolved >= 0 and following.base_sequence < 0:
+            return True
+        return bool(self.in_flight) and following.is_out_of_order
+
+    @property
+    def is_unresolvable(self) -> bool:
+        """Whether a batch was given up in doubt and none behind it can tell what became of it."""
+        return self.unresolved >= 0 and not self.in_flight and not any(self._sent())
+
+    def take(self, idempotent: bool) -> ProducerBatch:
+        """Move the next batch into flight, under the next sequence if it has none."""
+        batch = self.next_batch()
+        if batch is self.waiting[0]:  # all go again, to whichever leader there is now
+            self._forget_refusals()
+        self.waiting.remove(batch)
+        if idempotent and batch.base_sequence < 0:
+            batch.identity = self.identity
+            batch.base_sequence = self.next_sequence
+            self.next_sequence = (self.next_sequence + batch.record_count) % _SEQUENCE_LIMIT
+        batch.sent_sequence = batch.base_sequence
+        batch.attempts += 1
+        self.in_flight.append(batch)
+        return batch
+
+    def acknowledged(self, batch: ProducerBatch) -> None:
+        self.last_acknowledged = max(self.last_acknowledged, batch.number)
+        if self.last_acknowledged > self.unresolved:
+            self.unresolved = -1
+        self._land(batch)
+
+    def take_stored(self) -> list[ProducerBatch]:
+        """Those refused as out of order that something acknowledged is behind of by now: they are
+        not to be sent again."""
+        stored = [
+            batch
+            for batch in self._sent()
+            if batch.is_out_of_order and batch.number < self.last_acknowledged
+        ]
+        for batch in stored:
+            self.waiting.remove(batch)
+        return stored
+
+    def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
+        """The batch is to be sent again, in its old place, no earlier than `not_before_ms`."""
+        if not batch.is_out_of_order:
+            self._forget_refusals()
+        self.settling = True
+        self.not_before_ms = max(self.not_before_ms, not_before_ms)
+        place = 0
+        for waiting in self.waiting:
+            if batch.number < waiting.number:
+                break
+            place += 1
+        self.waiting.insert(place, batch)
+        self._land(batch)
+
+    def given_up(self, batch: ProducerBatch) -> None:
+        """The batch, which is in none of the rows any more, may be in the log or not."""
+        self.unresolved = max(self.unresolved, batch.number)
+
+    def given_up_in_flight(self, batch: ProducerBatch) -> None:
+        """As `given_up`, of a batch in flight; what was sent behind it is asked about next."""
+        self.settling = True
+        self.given_up(batch)
+        self._land(batch)
+
+    def refused(self, batch: ProducerBatch) -> None:
+        """The broker does not have this batch and never will, nor any that was sent behind it."""
+        self.settling = True
+        if batch.base_sequence >= 0:
+            for later in (*self.in_flight, *self.waiting):
+                if later.base_sequence >= 0 and later.number > batch.number:
+                    moved_up = (later.base_sequence - batch.record_count) % _SEQUENCE_LIMIT
+                    later.base_sequence = moved_up
+            self.next_sequence = (self.next_sequence - batch.record_count) % _SEQUENCE_LIMIT
+        self._land(batch)
+
+    def is_first_unacknowledged(self, batch: ProducerBatch) -> bool:
+        """Whether no older batch of the partition is still without its outcome."""
+        return not any(other.number < batch.number for other in (*self.in_flight, *self.waiting))
+
+    def is_out_of_step(self, batch: ProducerBatch) -> bool:
+        """Whether all that was sent has been refused as out of order, and this was the last of it.
+
+        As long as one has no answer, that one may say that the leader has them all.
+        """
+        return self.in_flight == [batch] and all(
+            each.is_out_of_order for each in (*self._sent(), batch)
+        )
+
+    def begin_anew(self, identity: Identity) -> None:
+        """Begin at 0 again, under a new identity; nothing may be in flight."""
+        assert not self.in_flight, "sequences of batches in flight cannot change"
+        self.identity = identity
+        self.is_lost = False
+        self.unresolved = -1
+        self.last_acknowledged = -1
+        self.next_sequence = 0
+        self._forget_refusals()
+        for batch in self.waiting:
+            batch.base_sequence = -1
+
+    def _sent(self) -> Iterator[ProducerBatch]:
+        """Those that wait to be sent again, oldest first: they are in front of all others."""
+        for batch in self.waiting:
+            if batch.base_sequence < 0:
+                return
+            yield batch
+
+    def _forget_refusals(self) -> None:
+        for batch in self._sent():
+            batch.is_out_of_order = False
+
+    def _land(self, batch: ProducerBatch) -> None:
+        self.in_flight.remove(batch)
+        if not self.in_flight:
+            self.settling = False

@@ -1,0 +1,165 @@
+"""Which partition a record goes to (PR-2): explicit, by key, or one of three rules without a key.
+
+Pure: entropy comes in as `Random`. "Available" means that the partition has a leader; when none
+has one, any will do (the record then waits in the accumulator for its leader).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from barnabas.client.arguments import INT64_MAX, whole_number
+from barnabas.client.config import ChoosePartition
+from barnabas.client.producer.murmur2 import partition_for_key
+from barnabas.clock import Random
+
+_REMEMBERED_KEYS = 8_192
+_REMEMBERED_KEY_BYTES = 64
+
+
+class Partitions(NamedTuple):
+    """What a partitioner needs to know of a topic at one state of the metadata."""
+
+    partition_count: int
+    available: tuple[int, ...]  # those with a leader, ascending
+    generation: int  # grows by one with each metadata refresh
+
+    def candidates(self) -> tuple[int, ...] | range:
+        return self.available or range(self.partition_count)
+
+
+class Keyless(Protocol):
+    """How records without a key are spread."""
+
+    def choose(self, topic: str, partitions: Partitions) -> int: ...
+
+    def appended(self, topic: str, size_bytes: int) -> None: ...
+
+
+class _Stay:
+    """The partition that a topic's records without a key go to for now."""
+
+    __slots__ = ("generation", "partition", "sent_bytes")
+
+    def __init__(self, partition: int, generation: int) -> None:
+        self.partition = partition
+        self.generation = generation
+        self.sent_bytes = 0
+
+
+class Sticky:
+    """One random available partition, kept for `batch.size` bytes: full batches, evenly spread.
+
+    KIP-794: counting bytes instead of batches keeps a slow broker from getting more than its share.
+    """
+
+    def __init__(self, random: Random, batch_size: int) -> None:
+        self._random = random
+        self._batch_size = batch_size
+        self._stays: dict[str, _Stay] = {}
+
+    def choose(self, topic: str, partitions: Partitions) -> int:
+        stay = self._stays.get(topic)
+        if (
+            stay is not None
+            and stay.sent_bytes < self._batch_size
+            and stay.generation == partitions.generation
+        ):
+            return stay.partition
+        candidates: Sequence[int] = partitions.candidates()
+        if stay is not None and stay.partition in candidates:
+            if stay.sent_bytes < self._batch_size:
+                stay.generation = partitions.generation
+                return stay.partition
+            if len(candidates) > 1:
+                candidates = [number for number in candidates if number != stay.partition]
+        chosen = candidates[self._random.below(len(candidates))]
+        self._stays[topic] = _Stay(chosen, partitions.generation)
+        return chosen
+
+    def appended(self, topic: str, size_bytes: int) -> None:
+        stay = self._stays.get(topic)
+        if stay is not None:
+            stay.sent_bytes += size_bytes
+
+
+class RoundRobin:
+    """The default up to 2.3: a random start per topic, then one further with each record."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._next: dict[str, int] = {}
+
+    def choose(self, topic: str, partitions: Partitions) -> int:
+        turn = self._next.get(topic)
+        if turn is None:
+            turn = self._random.below(2**31)
+        self._next[topic] = turn + 1
+        candidates = partitions.candidates()
+        return candidates[turn % len(candidates)]
+
+    def appended(self, topic: str, size_bytes: int) -> None:
+        """Sizes do not matter here."""
+
+
+class RandomUntilRefresh:
+    """0.8's rule: one random available partition until the next metadata refresh."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._current: dict[str, tuple[int, int]] = {}  # topic -> (generation, partition)
+
+    def choose(self, topic: str, partitions: Partitions) -> int:
+        generation, chosen = self._current.get(topic, (-1, -1))
+        if generation != partitions.generation:
+            candidates = partitions.candidates()
+            chosen = candidates[self._random.below(len(candidates))]
+            self._current[topic] = (partitions.generation, chosen)
+        return chosen
+
+    def appended(self, topic: str, size_bytes: int) -> None:
+        """Sizes do not matter here."""
+
+
+class Partitioner:
+    """The rule of one producer; `rule` is a name of `partitioner` or a callable."""
+
+    def __init__(self, rule: str | ChoosePartition, random: Random, batch_size: int) -> None:
+        self._custom = None if isinstance(rule, str) else rule
+        self._keyless: Keyless
+        if rule == "round-robin":
+            self._keyless = RoundRobin(random)
+        elif rule == "random-until-refresh":
+            self._keyless = RandomUntilRefresh(random)
+        else:
+            self._keyless = Sticky(random, batch_size)
+        self._by_key: dict[tuple[bytes, int], int] = {}
+
+    def partition(self, topic: str, key: bytes | None, partitions: Partitions) -> int:
+        """The number of the partition for a record without an explicit one."""
+        if self._custom is not None:
+            chosen = self._custom(topic, key, range(partitions.partition_count))
+            chosen = whole_number(chosen, "partitioner", least=-INT64_MAX)
+            if not 0 <= chosen < partitions.partition_count:
+                raise ValueError(
+                    f"the partitioner chose partition {chosen} of {topic}, "
+                    f"which has {partitions.partition_count}"
+                )
+            return chosen
+        if key is None:
+            return self._keyless.choose(topic, partitions)
+        # Hashing costs half a microsecond per four bytes here, and keys come again and again.
+        known = self._by_key.get((key, partitions.partition_count))
+        if known is None:
+            known = partition_for_key(key, partitions.partition_count)
+            if len(key) > _REMEMBERED_KEY_BYTES:
+                return known
+            if len(self._by_key) >= _REMEMBERED_KEYS:
+                self._by_key.clear()
+            self._by_key[key, partitions.partition_count] = known
+        return known
+
+    def appended(self, topic: str, size_bytes: int) -> None:
+        """A record without a key and of this size went to the partition chosen for it."""
+        self._keyless.appended(topic, size_bytes)

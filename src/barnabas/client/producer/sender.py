@@ -1,0 +1,314 @@
+"""The one task that takes batches from the accumulator and sees them through (PR-3 to PR-6).
+
+    accumulator.ready -> by leader -> one Produce per broker -> answer -> acknowledge/retry/refuse
+
+A request holds at most one batch per partition. Requests are written without a wait between taking
+the batches and writing them, so their order on the connection is the order of their sequences.
+Broker unknown or unreachable: the batches stay where they are until `delivery.timeout.ms`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.client.channel import Channel, Node
+from barnabas.client.cluster import Cluster
+from barnabas.client.config import ProducerConfig
+from barnabas.client.errors import ClientClosed, Unreachable, broker_error, check, reason
+from barnabas.client.pool import backoff_ms
+from barnabas.client.producer.accumulator import SEQUENCE_ERRORS, Accumulator
+from barnabas.client.producer.batch import ProducerBatch
+from barnabas.client.producer.partition_queue import PartitionQueue
+from barnabas.client.trouble import MOMENT_MS, Trouble
+from barnabas.errors import (
+    BarnabasError,
+    DuplicateSequenceNumber,
+    KafkaError,
+    NetworkException,
+    UnsupportedVersion,
+)
+from barnabas.protocol.api import INIT_PRODUCER_ID, PRODUCE
+from barnabas.protocol.codec import Message
+from barnabas.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.producer.transactions import Transactions
+
+_log = logging.getLogger(__name__)
+
+_LOWEST_PRODUCE = 3  # below it there are other record formats
+_HIGHEST_PRODUCE = 11  # 12 and above belong to transactions of the second version (KIP-890)
+_REQUEST_OVERHEAD_BYTES = 512
+
+Flight = list[ProducerBatch]
+
+
+class Sender:
+    def __init__(
+        self,
+        cluster: Cluster,
+        accumulator: Accumulator,
+        config: ProducerConfig,
+        transactions: Transactions | None,
+    ) -> None:
+        self._cluster = cluster
+        self._accumulator = accumulator
+        self._config = config
+        self._transactions = transactions
+        self._clock = cluster.seams.clock
+        self._wake = asyncio.Event()
+        self._requests: dict[int, int] = {}  # broker id -> Produce requests in flight
+        self._connecting: dict[int, asyncio.Task[None]] = {}
+        self._trouble = Trouble()  # of partitions
+        self._no_id = Trouble(MOMENT_MS)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._cluster.metadata.on_update(self.wake)
+        self._cluster.tasks.on_failure(self._accumulator.fail_all)
+        self._task = self._cluster.tasks.start("the sender", self._run())
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def close(self) -> None:
+        """Take nothing more; what is in flight is not waited for."""
+        tasks = [task for task in (self._task, *self._connecting.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def wake(self) -> None:
+        """Something changed: a batch, an answer, the metadata."""
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            now_ms = self._clock.monotonic_ms()
+            expired = self._accumulator.expire(now_ms)
+            if expired:
+                _log.warning("%s", expired[0].error)
+            if self._accumulator.needs_producer_id and not await self._identify():
+                continue
+            next_ms = self._send_ready(now_ms)
+            try:
+                wait_ms = None if next_ms is None else max(next_ms - now_ms, 1)
+                async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    # ---- identity ----
+
+    async def _identify(self) -> bool:
+        """Get a producer id once it is needed and nothing is in flight; True when there is one."""
+        accumulator = self._accumulator
+        if self._transactions is not None:
+            self._transactions.sequences_lost()
+            await self._wake.wait()
+            return False
+        if accumulator.in_flight_count or not accumulator.unfinished:
+            await self._wake.wait()
+            return False
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        try:
+            answer = await self._cluster.call_any(INIT_PRODUCER_ID, request, InitProducerIdResponse)
+            check(answer.error_code, "asking for a producer id")
+        except (Unreachable, KafkaError) as error:
+            if isinstance(error, KafkaError) and not error.retriable:
+                accumulator.fail_waiting(error)
+                return False
+            if self._no_id.is_news("producer id", type(error), self._clock.monotonic_ms()):
+                why = reason(error) if isinstance(error, KafkaError) else error
+                _log.warning("there is no producer id yet, asking again: %s", why)
+            self._cluster.metadata.request_refresh()
+            await asyncio.sleep(self._cluster.config.retry_backoff_ms / 1000)
+            return False
+        self._no_id.over("producer id")
+        if accumulator.producer_id >= 0:
+            _log.warning(
+                "the sequences of producer id %d are lost; going on as %d: records whose outcome "
+                "was unknown may be stored twice",
+                accumulator.producer_id,
+                answer.producer_id,
+            )
+        accumulator.identify(answer.producer_id, answer.producer_epoch)
+        return True
+
+    # ---- out ----
+
+    def _send_ready(self, now_ms: int) -> int | None:
+        """Send all that may leave now; when to look again at the latest."""
+        while True:
+            ready = self._accumulator.ready(now_ms)
+            by_node = self._by_leader(ready.queues)
+            sent = False
+            for node, queues in by_node.items():
+                sent = self._send_to(node, queues) or sent
+            if not sent:
+                return ready.next_ms
+
+    def _by_leader(self, queues: Sequence[PartitionQueue]) -> dict[Node, list[PartitionQueue]]:
+        metadata = self._cluster.metadata
+        by_node: dict[Node, list[PartitionQueue]] = {}
+        for queue in queues:
+            if self._transactions is not None and not self._transactions.admits(
+                queue.topic_partition
+            ):
+                continue  # wakes us when the partition has become part of the transaction
+            node = metadata.view.leader(queue.topic_partition)
+            if node is None:
+                metadata.track([queue.topic_partition.topic])
+                metadata.request_refresh()
+            else:
+                by_node.setdefault(node, []).append(queue)
+        return by_node
+
+    def _send_to(self, node: Node, queues: Sequence[PartitionQueue]) -> bool:
+        """Send one request to a broker, if it is connected and takes one more."""
+        most = self._config.max_in_flight_requests_per_connection
+        if self._requests.get(node.node_id, 0) >= most:
+            return False
+        channel = self._cluster.pool.opened(node)
+        if channel is None:
+            self._connect(node)
+            return False
+        flight: Flight = []
+        size_bytes = _REQUEST_OVERHEAD_BYTES
+        for queue in queues:
+            size_bytes += queue.next_batch().size_bytes
+            if flight and size_bytes > self._config.max_request_size:
+                break
+            flight.append(self._accumulator.take(queue))
+        self._write(channel, flight)
+        return True
+
+    def _write(self, channel: Channel, flight: Flight) -> None:
+        request = self._request(flight)
+        node_id = channel.node.node_id
+        try:
+            version = channel.version(PRODUCE, _HIGHEST_PRODUCE)
+            if version < _LOWEST_PRODUCE:
+                raise UnsupportedVersion(f"{channel.node} knows no record batches (Kafka 0.11)")
+            if self._config.acks == 0:
+                channel.send_unanswered(PRODUCE, request, version)
+                for batch in flight:
+                    self._accumulator.acknowledge(batch, -1, -1)
+                return
+        except BarnabasError as error:
+            self._failed(flight, error)
+            return
+        self._requests[node_id] = self._requests.get(node_id, 0) + 1
+        answer = channel.send(PRODUCE, request, version)
+        answered = self._cluster.tasks.guarded("the answer to a Produce", self._answered)
+        answer.add_done_callback(lambda answer: answered(node_id, flight, answer))
+
+    def _request(self, flight: Flight) -> ProduceRequest:
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for batch in flight:
+            topic, partition = batch.topic_partition
+            records = batch.encode(is_transactional=self._transactions is not None)
+            data = PartitionProduceData(index=partition, records=records)
+            topics.setdefault(topic, []).append(data)
+        return ProduceRequest(
+            transactional_id=self._config.transactional_id or None,
+            acks=self._config.acks,
+            timeout_ms=self._cluster.config.request_timeout_ms,
+            topic_data=[
+                TopicProduceData(name=topic, partition_data=data) for topic, data in topics.items()
+            ],
+        )
+
+    def _connect(self, node: Node) -> None:
+        """Open the broker's channel beside this task, and look again when that is done."""
+        if node.node_id in self._connecting:
+            return
+
+        async def connect() -> None:
+            try:
+                await self._cluster.pool.channel(node)
+            except BarnabasError as error:
+                _log.info("%s", error)
+                self._cluster.metadata.request_refresh()
+            finally:
+                del self._connecting[node.node_id]
+                self.wake()
+
+        self._connecting[node.node_id] = self._cluster.tasks.start(f"connecting {node}", connect())
+
+    # ---- answers ----
+
+    def _answered(self, node_id: int, flight: Flight, answer: asyncio.Future[Message]) -> None:
+        self._requests[node_id] -= 1
+        self.wake()
+        flight = [batch for batch in flight if not batch.done]  # all are, once the client failed
+        if answer.cancelled():
+            self._failed(flight, ClientClosed("the producer was closed"))
+            return
+        error = answer.exception()
+        if error is not None:
+            assert isinstance(error, BarnabasError), error
+            self._failed(flight, error)
+            return
+        response = answer.result()
+        assert isinstance(response, ProduceResponse)
+        outcomes = {
+            TopicPartition(topic.name, partition.index): partition
+            for topic in response.responses
+            for partition in topic.partition_responses
+        }
+        for batch in flight:
+            outcome = outcomes.get(batch.topic_partition)
+            if outcome is None:
+                self._failed([batch], NetworkException(f"no answer for {batch.topic_partition}"))
+            else:
+                self._settle(batch, outcome)
+
+    def _settle(self, batch: ProducerBatch, outcome: PartitionProduceResponse) -> None:
+        code = outcome.error_code
+        if code in (0, DuplicateSequenceNumber.code):
+            offset = outcome.base_offset if code == 0 else -1
+            self._accumulator.acknowledge(batch, offset, outcome.log_append_time_ms)
+            return
+        subject = f"{batch.record_count} records for {batch.topic_partition}"
+        self._failed([batch], broker_error(code, subject, outcome.error_message))
+
+    def _failed(self, flight: Flight, error: BarnabasError) -> None:
+        self._cluster.metadata.request_refresh()
+        now_ms = self._clock.monotonic_ms()
+        for batch in flight:
+            pause_ms = backoff_ms(
+                batch.attempts,
+                self._cluster.config.retry_backoff_ms,
+                self._cluster.config.retry_backoff_max_ms,
+                self._cluster.seams.random,
+            )
+            self._accumulator.fail_attempt(batch, error, now_ms + pause_ms)
+        again = [batch for batch in flight if not batch.done]
+        if not isinstance(error, SEQUENCE_ERRORS):  # those follow from something else
+            self._warn(again, error, now_ms)
+
+    def _warn(self, again: Flight, error: BarnabasError, now_ms: int) -> None:
+        """Tell why these batches have to be sent again."""
+        names = [batch.topic_partition for batch in again]
+        fresh = [name for name in names if self._trouble.is_news(name, type(error), now_ms)]
+        if fresh:
+            why = f"refused with {reason(error)}" if isinstance(error, KafkaError) else error
+            what = ", ".join(map(str, fresh))
+            _log.warning("records for %s are sent again: %s", what, why)

@@ -1,0 +1,466 @@
+"""The transactions of one producer: one after the other, each all or nothing (PR-7, KIP-98).
+
+    init: UNINITIALIZED -> READY        fences older producers of the same transactional id
+    begin: READY -> OPEN                nothing is sent for that
+    send: OPEN                          a partition is added at the coordinator, then written to
+    commit: OPEN -> COMMITTING -> READY      abort: OPEN or FAILED -> ABORTING -> READY
+    an error: OPEN -> FAILED (only abort is left) or FENCED (nothing is)
+
+Invariant: a transaction commits only if every one of its records is acknowledged. An answer that
+did not come leaves COMMITTING or ABORTING: the same call may be made again, the other one not,
+for the coordinator may have decided. Nothing that is asked in one transaction is carried out in the
+next: who has asked without an answer takes another epoch in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from functools import partial
+from typing import Final, NoReturn, TypeVar
+
+from barnabas.client.cluster import Cluster, exchange
+from barnabas.client.config import ProducerConfig
+from barnabas.client.consumer.committed import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    as_offsets,
+    checked_group,
+    commit_entries,
+    raise_first,
+)
+from barnabas.client.coordinator import GROUP, TRANSACTION, Coordinators
+from barnabas.client.errors import TransactionAborted, Unreachable
+from barnabas.client.pool import backoff_ms
+from barnabas.client.producer.accumulator import Accumulator
+from barnabas.client.producer.batch import ProducerBatch
+from barnabas.client.producer.delivery import flushed
+from barnabas.errors import (
+    BarnabasError,
+    ClusterAuthorizationFailed,
+    ConcurrentTransactions,
+    CorruptData,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidTransactionTimeout,
+    InvalidTxnState,
+    KafkaError,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    TransactionalIdAuthorizationFailed,
+    UnknownProducerId,
+    UnsupportedVersion,
+)
+from barnabas.protocol.api import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
+    END_TXN,
+    INIT_PRODUCER_ID,
+    TXN_OFFSET_COMMIT,
+)
+from barnabas.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitTopic,
+)
+from barnabas.types import TopicPartition, by_topic
+
+_log = logging.getLogger(__name__)
+
+_HIGHEST_ADD_PARTITIONS = 3  # above, brokers ask each other
+_BUMP_FROM = 3  # InitProducerId raises the epoch of a producer that names itself (KIP-360)
+# The end of the last transaction is still being written to its partitions: a matter of a few
+# milliseconds, in which a producer of many small transactions should not lose a hundred.
+_CONCURRENT_FIRST_MS, _CONCURRENT_MOST_MS = 2, 50
+
+_FATAL: Final = (
+    ProducerFenced,
+    TransactionalIdAuthorizationFailed,
+    ClusterAuthorizationFailed,
+    InvalidTransactionTimeout,
+    InvalidTxnState,
+    UnsupportedVersion,
+)
+
+T = TypeVar("T")
+
+
+class State(Enum):
+    UNINITIALIZED = "not initialized: call init_transactions first"
+    READY = "not in a transaction: call begin_transaction first"
+    OPEN = "in a transaction"
+    COMMITTING = "committing: call commit_transaction again"
+    ABORTING = "aborting: call abort_transaction again"
+    FAILED = "in a transaction that has failed: call abort_transaction"
+    FENCED = "not to be used any more: close the producer"
+
+
+class Transactions:
+    def __init__(self, cluster: Cluster, config: ProducerConfig, accumulator: Accumulator) -> None:
+        self._cluster = cluster
+        self._clock = cluster.seams.clock
+        self._config = config
+        self._id = config.transactional_id
+        self._accumulator = accumulator
+        self._coordinators = Coordinators(cluster, TRANSACTION)
+        self._groups = Coordinators(cluster, GROUP)
+        self.on_change: Callable[[], None] = lambda: None  # the sender has something to do
+        self._forget()
+        self.state = State.UNINITIALIZED
+        self._adding: asyncio.Task[None] | None = None
+        self._error: BarnabasError | None = None  # why FAILED or FENCED
+
+    def _forget(self) -> None:
+        """No transaction is open."""
+        self._partitions: dict[TopicPartition, None] = {}  # part of the transaction
+        self._wanted: dict[TopicPartition, None] = {}  # to become that
+        self._is_begun = False  # at the coordinator, which has said so
+        self._may_be_begun = False  # ... or has not answered
+        self._needs_bump = False
+        self._error = None
+
+    # ---- the user's calls ----
+
+    async def init(self) -> None:
+        """Get the identity of this transactional id: older ones are fenced, theirs is aborted."""
+        self._expect(State.UNINITIALIZED)
+        try:
+            await self._identify()
+        except KafkaError as error:
+            if isinstance(error, _FATAL):
+                self._fence(error)
+            raise
+        self.state = State.READY
+
+    def begin(self) -> None:
+        self._expect(State.READY)
+        self._forget()
+        self.state = State.OPEN
+
+    async def commit(self) -> None:
+        """All records acknowledged, then the end. Raises why it cannot be: abort then."""
+        self._expect(State.OPEN, State.COMMITTING)
+        await self._flushed()
+        self._expect(State.OPEN, State.COMMITTING)
+        self.state = State.COMMITTING
+        await self._end(is_commit=True)
+
+    async def abort(self) -> None:
+        """Forget what was not sent, undo what was. Raises if that has to be tried again."""
+        self._expect(State.OPEN, State.FAILED, State.ABORTING)
+        self.state = State.ABORTING
+        await self._stop_adding()
+        self._accumulator.fail_waiting(TransactionAborted("the transaction was aborted"))
+        await self._flushed()
+        await self._end(is_commit=False)
+
+    async def send_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
+    ) -> None:
+        """Commit a group's offsets with this transaction (KIP-447)."""
+        self._expect(State.OPEN)
+        wanted = as_offsets(offsets)
+        who = checked_group(group)
+        if not wanted:
+            return
+        try:
+            await self._persist(lambda: self._add_offsets(who.group_id))
+            await self._persist(lambda: self._commit_offsets(who, wanted))
+        except BarnabasError as error:
+            self._failed(error)
+
+    def check_open(self) -> None:
+        """Raise unless a record may be sent now."""
+        self._expect(State.OPEN)
+
+    # ---- partitions, as records come ----
+
+    def admits(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition is part of the transaction, so that it may be written to."""
+        return topic_partition in self._partitions
+
+    def sending(self, topic_partition: TopicPartition, batch: ProducerBatch) -> None:
+        """A new batch waits for this partition, and what becomes of it concerns us."""
+        batch.when_done(lambda: self._settled(batch))
+        if topic_partition in self._partitions or topic_partition in self._wanted:
+            return
+        self._wanted[topic_partition] = None
+        if self._adding is None:
+            self._adding = self._cluster.tasks.start("adding partitions", self._add())
+
+    def sequences_lost(self) -> None:
+        """Nobody knows what the brokers have of us: the transaction cannot go on."""
+        if self.state is State.UNINITIALIZED:
+            return
+        self._needs_bump = True
+        if self.state in (State.OPEN, State.COMMITTING):
+            self._fail(
+                OutOfOrderSequenceNumber(
+                    "the outcome of a batch is unknown, so the transaction cannot go on: abort it"
+                )
+            )
+        self._accumulator.fail_waiting(self._error or TransactionAborted("no transaction"))
+
+    def _settled(self, batch: ProducerBatch) -> None:
+        if batch.error is not None and self.state in (State.OPEN, State.COMMITTING):
+            self.refused(batch.error)
+
+    def refused(self, error: BarnabasError) -> None:
+        """A record of the transaction was not or will not be stored: only abort is left."""
+        if isinstance(error, ProducerFenced | TransactionalIdAuthorizationFailed):
+            self._fence(error)
+        elif self.state in (State.OPEN, State.COMMITTING):
+            self._fail(error)
+
+    async def _add(self) -> None:
+        """Add what is wanted, as long as something is."""
+        try:
+            while self._wanted:
+                adding = dict(self._wanted)
+                await self._persist(partial(self._add_partitions, adding))
+                for each in adding:
+                    del self._wanted[each]
+                self._partitions |= adding
+                self.on_change()
+        except BarnabasError as error:
+            self._judge(error)
+            self._accumulator.fail_waiting(self._error or error)
+        finally:
+            self._adding = None
+
+    async def _add_partitions(self, partitions: Mapping[TopicPartition, None]) -> None:
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._id,
+            v3_and_below_producer_id=self._accumulator.producer_id,
+            v3_and_below_producer_epoch=self._accumulator.producer_epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=numbers)
+                for name, numbers in by_topic(partitions).items()
+            ],
+        )
+        channel = await self._coordinators.channel(self._id)
+        in_doubt, self._may_be_begun = self._may_be_begun, True
+        asking = exchange(
+            channel,
+            ADD_PARTITIONS_TO_TXN,
+            request,
+            AddPartitionsToTxnResponse,
+            _HIGHEST_ADD_PARTITIONS,
+        )
+        answer = await self._never_late(asking)
+        self._may_be_begun = in_doubt
+        for topic_answer in answer.results_by_topic_v3_and_below:
+            for each in topic_answer.results_by_partition:
+                name = TopicPartition(topic_answer.name, each.partition_index)
+                subject = f"adding {name} to the transaction of {self._id!r}"
+                self._coordinators.check(self._id, each.partition_error_code, subject)
+        self._is_begun = True
+
+    async def _stop_adding(self) -> None:
+        if self._adding is not None:
+            self._adding.cancel()
+            await asyncio.gather(self._adding, return_exceptions=True)
+        self._wanted.clear()
+
+    # ---- one exchange each ----
+
+    async def _identify(self) -> None:
+        """An identity; with one already, the next epoch of it."""
+
+        async def attempt() -> InitProducerIdResponse:
+            channel = await self._coordinators.channel(self._id)
+            request = InitProducerIdRequest(
+                transactional_id=self._id,
+                transaction_timeout_ms=self._config.transaction_timeout_ms,
+            )
+            if channel.version(INIT_PRODUCER_ID) >= _BUMP_FROM:
+                request.producer_id = self._accumulator.producer_id
+                request.producer_epoch = self._accumulator.producer_epoch
+            answer = await self._coordinators.call(
+                self._id, INIT_PRODUCER_ID, request, InitProducerIdResponse
+            )
+            self._check(answer.error_code)
+            return answer
+
+        answer = await self._persist(attempt)
+        self._accumulator.identify(answer.producer_id, answer.producer_epoch)
+
+    async def _add_offsets(self, group_id: str) -> None:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self._id,
+            producer_id=self._accumulator.producer_id,
+            producer_epoch=self._accumulator.producer_epoch,
+            group_id=group_id,
+        )
+        in_doubt, self._may_be_begun = self._may_be_begun, True
+        answer = await self._never_late(
+            self._coordinators.call(self._id, ADD_OFFSETS_TO_TXN, request, AddOffsetsToTxnResponse)
+        )
+        self._may_be_begun = in_doubt
+        self._check(answer.error_code)
+        self._is_begun = True
+
+    async def _commit_offsets(
+        self, who: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        request = TxnOffsetCommitRequest(
+            transactional_id=self._id,
+            group_id=who.group_id,
+            producer_id=self._accumulator.producer_id,
+            producer_epoch=self._accumulator.producer_epoch,
+            generation_id=who.generation,
+            member_id=who.member_id,
+            group_instance_id=who.instance_id,
+            topics=[
+                TxnOffsetCommitTopic(name=name, partitions=own)
+                for name, own in commit_entries(offsets, TxnOffsetCommitPartition).items()
+            ],
+        )
+        answer = await self._never_late(
+            self._groups.call(who.group_id, TXN_OFFSET_COMMIT, request, TxnOffsetCommitResponse)
+        )
+        raise_first(self._groups, who.group_id, answer.topics)
+
+    async def _end(self, *, is_commit: bool) -> None:
+        request = EndTxnRequest(
+            transactional_id=self._id,
+            producer_id=self._accumulator.producer_id,
+            producer_epoch=self._accumulator.producer_epoch,
+            committed=is_commit,
+        )
+
+        async def attempt() -> None:
+            answer = await self._never_late(
+                self._coordinators.call(self._id, END_TXN, request, EndTxnResponse)
+            )
+            if answer.error_code == InvalidTxnState.code and not self._is_begun:
+                return  # what had no answer has not arrived either
+            self._check(answer.error_code)
+
+        try:
+            if self._is_begun or self._may_be_begun:
+                await self._persist(attempt)
+                self._is_begun = self._may_be_begun = False
+            if self._needs_bump or self._accumulator.needs_producer_id:
+                await self._identify()
+        except KafkaError as error:
+            if error.retriable:  # the same call can be made again
+                raise
+            self._fence(_as_fenced(error))
+            if is_commit and not (self._is_begun or self._may_be_begun):
+                return  # what is committed is that; the next call hears why it is the last one
+            raise
+        self._forget()
+        self.state = State.READY
+
+    async def _never_late(self, asking: Awaitable[T]) -> T:
+        """What has no answer may arrive in the next transaction: that is to have another epoch.
+
+        An EndTxn would end it before its time, and offsets would be those of the one before.
+        """
+        try:
+            return await asking
+        except (Unreachable, CorruptData, asyncio.CancelledError):
+            self._needs_bump = True
+            raise
+
+    def _check(self, code: int) -> None:
+        self._coordinators.check(self._id, code)
+
+    # ---- what goes wrong ----
+
+    def _judge(self, error: BarnabasError) -> None:
+        """What an error of the coordinator's leaves: an abort, or nothing."""
+        error = _as_fenced(error)
+        if isinstance(error, UnknownProducerId | InvalidProducerIdMapping):
+            self._needs_bump = True
+        if isinstance(error, _FATAL):
+            self._fence(error)
+        elif self.state in (State.OPEN, State.COMMITTING):
+            self._fail(error)
+
+    def _failed(self, error: BarnabasError) -> NoReturn:
+        self._judge(error)
+        raise self._error or error
+
+    def _fail(self, error: BarnabasError) -> None:
+        _log.info("the transaction of %r has failed: %s", self._id, error)
+        self.state, self._error = State.FAILED, error
+
+    def _fence(self, error: BarnabasError) -> None:
+        _log.warning("producer %r cannot go on: %s", self._id, error)
+        self.state, self._error = State.FENCED, error
+        self._accumulator.fail_waiting(error)
+
+    def _expect(self, *states: State) -> None:
+        if self.state in states:
+            return
+        if self._error is not None:
+            raise self._error
+        raise InvalidTxnState(f"the producer is {self.state.value}")
+
+    # ---- waiting ----
+
+    async def _flushed(self) -> None:
+        """Every record has its outcome."""
+        await flushed(self._accumulator, self.on_change)
+
+    async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Repeat what fails for a reason that passes, for `max.block.ms`."""
+        deadline_ms = self._clock.monotonic_ms() + self._config.max_block_ms
+        config = self._cluster.config
+        failures = concurrent = 0
+        while True:
+            try:
+                return await attempt()
+            except ConcurrentTransactions:
+                pause_ms = min(_CONCURRENT_FIRST_MS << concurrent, _CONCURRENT_MOST_MS)
+                concurrent = min(concurrent + 1, 10)
+                if self._clock.monotonic_ms() + pause_ms >= deadline_ms:
+                    raise
+            except (Unreachable, KafkaError) as error:
+                if isinstance(error, KafkaError) and not error.retriable:
+                    raise
+                failures += 1
+                pause_ms = backoff_ms(
+                    failures,
+                    config.retry_backoff_ms,
+                    config.retry_backoff_max_ms,
+                    self._cluster.seams.random,
+                )
+                if self._clock.monotonic_ms() + pause_ms >= deadline_ms:
+                    raise
+            await asyncio.sleep(pause_ms / 1000)
+
+    async def close(self) -> None:
+        """Abort what is open, if it can be done; a broker would do it at the timeout."""
+        if self.state in (State.OPEN, State.FAILED, State.ABORTING):
+            try:
+                await self.abort()
+            except (Unreachable, KafkaError) as error:
+                _log.warning("aborting the transaction of %r at close: %s", self._id, error)
+        await self._stop_adding()
+
+
+def _as_fenced(error: BarnabasError) -> BarnabasError:
+    """Coordinators of before version 2 or 4 say it with another code (KIP-588)."""
+    if isinstance(error, InvalidProducerEpoch):
+        return ProducerFenced(str(error))
+    return error

@@ -1,0 +1,242 @@
+"""The admin client, blocking."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Unpack, overload
+
+from barnabas.client.admin.admin import (
+    Admin,
+    ClusterDescription,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigResource,
+    LogDirDescription,
+    NewTopic,
+    TopicDescription,
+)
+from barnabas.client.admin.group_admin import GroupDescription, GroupListing
+from barnabas.client.admin.partition_admin import Reassignment
+from barnabas.client.admin.replica_admin import ReplicaEnd
+from barnabas.client.admin.transaction_admin import (
+    ProducerState,
+    TransactionDescription,
+    TransactionListing,
+)
+from barnabas.client.config import ClientOptions
+from barnabas.client.offsets import OffsetAndTimestamp
+from barnabas.client.sync.blocking import BlockingClient
+from barnabas.errors import KafkaError
+from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.client.consumer.committed import OffsetAndMetadata
+
+
+class SyncAdmin(BlockingClient[Admin]):
+    """An `Admin`, blocking."""
+
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str], **options: Unpack[ClientOptions]
+    ) -> None:
+        super().__init__(Admin(bootstrap_servers, **options))
+
+    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> None:
+        self._thread.run(self._client.create_topics(topics, validate_only=validate_only))
+
+    def delete_topics(self, names: Sequence[str]) -> None:
+        self._thread.run(self._client.delete_topics(names))
+
+    def list_topics(self, *, include_internal: bool = True) -> list[str]:
+        return self._thread.run(self._client.list_topics(include_internal=include_internal))
+
+    def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
+        return self._thread.run(self._client.describe_topics(names))
+
+    def create_partitions(
+        self,
+        topic: str,
+        total_count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        self._thread.run(
+            self._client.create_partitions(
+                topic, total_count, assignments, validate_only=validate_only
+            )
+        )
+
+    @overload
+    def describe_configs(
+        self,
+        resource: ConfigResource,
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> list[ConfigEntry]: ...
+
+    @overload
+    def describe_configs(
+        self,
+        resource: list[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> dict[ConfigResource, list[ConfigEntry]]: ...
+
+    def describe_configs(
+        self,
+        resource: ConfigResource | list[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> list[ConfigEntry] | dict[ConfigResource, list[ConfigEntry]]:
+        describe = partial(
+            self._client.describe_configs,
+            names=names,
+            include_synonyms=include_synonyms,
+            include_documentation=include_documentation,
+        )
+        if isinstance(resource, list):
+            return self._thread.run(describe(resource))
+        return self._thread.run(describe(resource))
+
+    def alter_configs(
+        self,
+        resource: ConfigResource,
+        operations: Sequence[ConfigOperation],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        self._thread.run(
+            self._client.alter_configs(resource, operations, validate_only=validate_only)
+        )
+
+    def describe_log_dirs(self) -> dict[int, tuple[LogDirDescription, ...]]:
+        return self._thread.run(self._client.describe_log_dirs())
+
+    def describe_cluster(self) -> ClusterDescription:
+        return self._thread.run(self._client.describe_cluster())
+
+    # ---- partitions ----
+
+    def elect_leaders(
+        self, election_type: int, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, KafkaError | None]:
+        return self._thread.run(self._client.elect_leaders(election_type, partitions))
+
+    def alter_partition_reassignments(
+        self, replicas: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        return self._thread.run(self._client.alter_partition_reassignments(replicas))
+
+    def list_partition_reassignments(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        return self._thread.run(self._client.list_partition_reassignments(partitions))
+
+    def replica_ends(
+        self, replicas: Mapping[TopicPartition, Sequence[int]]
+    ) -> dict[TopicPartition, dict[int, ReplicaEnd]]:
+        return self._thread.run(self._client.replica_ends(replicas))
+
+    # ---- records ----
+
+    def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        return self._thread.run(
+            self._client.list_offsets(timestamps, read_committed=read_committed)
+        )
+
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return self._thread.run(self._client.delete_records(offsets))
+
+    # ---- groups ----
+
+    def list_groups(
+        self, *, states: Iterable[str] = (), types: Iterable[str] = ()
+    ) -> list[GroupListing]:
+        return self._thread.run(self._client.list_groups(states=states, types=types))
+
+    def describe_groups(
+        self, group_ids: Iterable[str], *, include_events: bool = False
+    ) -> dict[str, GroupDescription]:
+        return self._thread.run(
+            self._client.describe_groups(group_ids, include_events=include_events)
+        )
+
+    def delete_groups(self, group_ids: Iterable[str]) -> None:
+        self._thread.run(self._client.delete_groups(group_ids))
+
+    def remove_members(
+        self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
+    ) -> None:
+        self._thread.run(
+            self._client.remove_members(group_id, instance_ids=instance_ids, member_ids=member_ids)
+        )
+
+    def list_group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._thread.run(
+            self._client.list_group_offsets(group_id, partitions, require_stable=require_stable)
+        )
+
+    def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
+    ) -> None:
+        self._thread.run(self._client.alter_group_offsets(group_id, offsets))
+
+    def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        self._thread.run(self._client.delete_group_offsets(group_id, partitions))
+
+    # ---- transactions ----
+
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        longer_than_ms: int = -1,
+    ) -> list[TransactionListing]:
+        return self._thread.run(
+            self._client.list_transactions(
+                states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms
+            )
+        )
+
+    def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> dict[str, TransactionDescription]:
+        return self._thread.run(self._client.describe_transactions(transactional_ids))
+
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
+        return self._thread.run(self._client.describe_producers(partitions))
+
+    def abort_transaction(
+        self,
+        partition: TopicPartition,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int = -1,
+    ) -> None:
+        self._thread.run(
+            self._client.abort_transaction(
+                partition, producer_id, producer_epoch, coordinator_epoch
+            )
+        )
+
+    def fence_producers(self, transactional_ids: Iterable[str]) -> None:
+        self._thread.run(self._client.fence_producers(transactional_ids))

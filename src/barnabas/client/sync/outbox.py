@@ -1,0 +1,217 @@
+"""Records between the threads that send them and the loop of their producer.
+
+    send (any thread) --> outbox --> drain (loop) --> producer
+                                        `--> line of a topic that is not known yet --> producer
+
+Records go over in bulk: the first one of an empty outbox wakes the loop, all that follow just join.
+Each topic keeps its order. A topic that is not known yet has a line of its own, so it holds up
+nobody else's records. Everything that was put gets its outcome: a Delivery, or an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from barnabas.client.errors import BufferFull, ClientClosed
+from barnabas.client.producer.batch import CheckedRecord
+from barnabas.client.producer.producer import Producer
+from barnabas.client.sync.delivery import SyncDelivery
+from barnabas.errors import BarnabasError
+
+_MOST_BYTES = 1_048_576  # what may wait in the outbox, and in one line, before `put` blocks
+_MOST_LINES = 10_000
+
+
+class Loop(Protocol):
+    """The producer's loop, as other threads reach it: a `LoopThread`."""
+
+    def call_soon(self, callback: Callable[[], Any]) -> None: ...
+
+    def check(self) -> None: ...
+
+
+class _Line:
+    """Records of a topic that is not known yet."""
+
+    __slots__ = ("deliveries", "size_bytes")
+
+    def __init__(self) -> None:
+        self.deliveries: deque[SyncDelivery] = deque()
+        self.size_bytes = 0
+
+
+class Outbox:
+    def __init__(self, producer: Producer, thread: Loop) -> None:
+        self._producer = producer
+        self._thread = thread
+        self._max_block_ms = producer.max_block_ms
+        self._most_line_bytes = producer.buffer_memory  # in all of them
+        self._changed = threading.Condition()  # guards what follows
+        self._waiting: list[SyncDelivery] = []
+        self._waiting_bytes = 0
+        self._lines: dict[str, _Line] = {}
+        self._line_bytes = 0
+        self._is_drained = True  # no drain runs, or is asked for
+        self._is_closed = False
+        producer.tasks.on_failure(self.fail)
+        # Used on the loop only:
+        self._drain: asyncio.Task[None] | None = None
+        self._passed: asyncio.Future[None]  # of a drain: what it has taken is passed on
+        self._serving: dict[str, asyncio.Task[None]] = {}  # lines, by topic
+
+    # ---- in any thread ----
+
+    def put(self, delivery: SyncDelivery) -> None:
+        """Accept a record; BufferFull if there is no room for it within `max.block.ms`."""
+        record = delivery.record
+        with self._changed:
+            if (self._waiting_bytes > _MOST_BYTES or self._lines) and self._is_crowded(record):
+                self._wait_for_room(record)
+            if self._is_closed:
+                raise ClientClosed("the client is closed")
+            self._waiting.append(delivery)
+            self._waiting_bytes += record.size_bytes
+            is_first, self._is_drained = self._is_drained, False
+        if is_first:
+            self._thread.call_soon(self._start_drain)
+
+    def _is_crowded(self, record: CheckedRecord) -> bool:
+        if self._waiting_bytes > _MOST_BYTES:
+            return True
+        if self._producer.knows_topic(record.topic):
+            return False
+        line = self._lines.get(record.topic)
+        if line is None:
+            is_crowded = len(self._lines) >= _MOST_LINES
+        else:
+            is_crowded = line.size_bytes > _MOST_BYTES
+        return is_crowded or self._line_bytes > self._most_line_bytes
+
+    def _wait_for_room(self, record: CheckedRecord) -> None:
+        self._thread.check()  # the loop itself cannot wait for the drain
+        there_is = self._changed.wait_for(
+            lambda: self._is_closed or not self._is_crowded(record), self._max_block_ms / 1000
+        )
+        if not there_is:
+            raise BufferFull(
+                f"no room for a record for {record.topic} within {self._max_block_ms} ms "
+                "(max.block.ms): those before it wait for brokers, or for their topics' metadata"
+            )
+
+    def refuse(self) -> None:
+        """Accept nothing more."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    # ---- on the loop ----
+
+    async def drained(self) -> None:
+        """Return once all that was put before has left for the producer, or has failed."""
+        if self._waiting:
+            self._start_drain()  # whoever put the first one may not have come to it yet
+        for _ in range(2):  # what is being passed on, and what has been put since
+            if self._drain is None:
+                break
+            await asyncio.shield(self._passed)
+        for task in list(self._serving.values()):
+            await asyncio.gather(asyncio.shield(task), return_exceptions=True)
+
+    def fail(self, error: BarnabasError) -> None:
+        """Accept nothing more; what is left fails."""
+        self.refuse()
+        with self._changed:
+            left, self._waiting = deque(self._waiting), []
+            lines = list(self._lines.values())
+        _settle_all(left, error)
+        for line in lines:
+            _settle_all(line.deliveries, error)
+
+    def _start_drain(self) -> None:
+        if self._drain is None:
+            self._passed = asyncio.get_running_loop().create_future()
+            self._drain = self._producer.tasks.start("the outbox", self._drain_all())
+
+    async def _drain_all(self) -> None:
+        """Queue what is in the outbox until it is empty; in order, and only as fast as it goes."""
+        left: deque[SyncDelivery] = deque()
+        try:
+            while deliveries := self._take():
+                left = deque(deliveries)
+                while left:
+                    await self._pass_on(left.popleft())
+                self._passed.set_result(None)
+                self._passed = asyncio.get_running_loop().create_future()
+        except Exception as error:
+            _settle_all(left, error)
+            raise
+        finally:
+            _settle_all(left, ClientClosed("the producer was closed before that"))
+            self._passed.set_result(None)
+            self._drain = None
+
+    def _take(self) -> list[SyncDelivery]:
+        with self._changed:
+            deliveries, self._waiting = self._waiting, []
+            self._waiting_bytes = 0
+            self._is_drained = not deliveries
+            self._changed.notify_all()
+        return deliveries
+
+    async def _pass_on(self, delivery: SyncDelivery) -> None:
+        topic = delivery.record.topic
+        if self._producer.knows_topic(topic):
+            serving = self._serving.get(topic)
+            if serving is not None:  # its line goes first, and as fast as there is room
+                await asyncio.gather(asyncio.shield(serving), return_exceptions=True)
+            await self._send(delivery)
+            return
+        size_bytes = delivery.record.size_bytes
+        with self._changed:
+            line = self._lines.setdefault(topic, _Line())
+            line.deliveries.append(delivery)
+            line.size_bytes += size_bytes
+            self._line_bytes += size_bytes
+        if topic not in self._serving:
+            self._serving[topic] = self._producer.tasks.start(
+                f"waiting for topic {topic!r}", self._serve(topic, line)
+            )
+
+    async def _serve(self, topic: str, line: _Line) -> None:
+        """See a line through: once its topic is known, or is not to be had."""
+        try:
+            try:
+                await self._producer.wait_for_topic(topic)
+            except Exception as error:  # whatever it is, it is their outcome
+                if isinstance(error, BarnabasError):
+                    self._producer.refused(error)
+                _settle_all(line.deliveries, error)
+            while line.deliveries:
+                await self._send(line.deliveries.popleft())
+        finally:
+            _settle_all(line.deliveries, ClientClosed("the producer was closed before that"))
+            with self._changed:
+                self._line_bytes -= line.size_bytes
+                del self._lines[topic]
+                self._changed.notify_all()
+            del self._serving[topic]
+
+    async def _send(self, delivery: SyncDelivery) -> None:
+        try:
+            accepted = await self._producer.send_checked(delivery.record)
+        except asyncio.CancelledError:
+            delivery.settle(None, ClientClosed("the producer was closed before that"))
+            raise
+        except Exception as error:  # whatever it is, it is the record's outcome
+            delivery.settle(None, error)
+        else:
+            delivery.settle(accepted, None)
+
+
+def _settle_all(left: deque[SyncDelivery], error: Exception) -> None:
+    while left:
+        left.popleft().settle(None, error)

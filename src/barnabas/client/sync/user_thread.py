@@ -1,0 +1,90 @@
+"""Calls from the loop back into the thread that waits for it: rebalance listeners, above all.
+
+    user's thread: poll() -> waits ---- listener ---- waits -> records
+    loop thread:            work -> call, await it ^ -> goes on
+
+So a listener may use its consumer, as Kafka's may; on the loop's own thread that would wait for
+itself for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from barnabas.client.consumer.subscription import RebalanceListener, Told
+from barnabas.client.errors import ClientClosed
+from barnabas.client.loop_thread import LoopThread
+from barnabas.types import TopicPartition
+
+T = TypeVar("T")
+
+_Calls = SimpleQueue[Callable[[], None] | None]
+
+
+class UserThread:
+    """One thread that waits for the loop's work and runs, meanwhile, what the work asks of it."""
+
+    def __init__(self, thread: LoopThread) -> None:
+        self._thread = thread
+        self._calls: _Calls = SimpleQueue()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """As `LoopThread.run`, open for calls."""
+        calls: _Calls = SimpleQueue()
+        self._calls = calls
+        future = self._thread.submit(work)
+        future.add_done_callback(lambda done: calls.put(None))
+        try:
+            while (call := calls.get()) is not None:
+                call()
+            return future.result()
+        except CancelledError:
+            raise ClientClosed("the client was closed before this was done") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def call(self, function: Callable[[], Any]) -> None:
+        """Have the user's thread call `function`; raises what it raises. On the loop."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def settle(error: Exception | None) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        def call() -> None:
+            error: Exception | None = None
+            try:
+                function()
+            except Exception as failure:  # the user's own: it goes out of the user's own call
+                error = failure
+            loop.call_soon_threadsafe(settle, error)
+
+        self._calls.put(call)
+        await done
+
+
+class ListenerThere(RebalanceListener):
+    """A listener that is told in the user's thread."""
+
+    def __init__(self, listener: RebalanceListener, thread: UserThread) -> None:
+        self._listener = listener
+        self._thread = thread
+
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> Told:
+        return self._thread.call(lambda: self._listener.on_partitions_revoked(partitions))
+
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> Told:
+        return self._thread.call(lambda: self._listener.on_partitions_assigned(partitions))
+
+    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> Told:
+        return self._thread.call(lambda: self._listener.on_partitions_lost(partitions))

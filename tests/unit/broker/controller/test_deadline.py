@@ -1,0 +1,47 @@
+"""Waiting for the controller: the work outlives whoever asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from barnabas.broker.controller.deadline import within
+from barnabas.errors import InvalidTopic, RequestTimedOut
+
+
+def test_what_is_done_in_time_is_told() -> None:
+    async def refuse() -> None:
+        raise InvalidTopic("no")
+
+    async def scenario() -> None:
+        assert await within(60_000, asyncio.sleep(0, "done")) == "done"
+        for timeout_ms in (60_000, 0, -1):
+            with pytest.raises(InvalidTopic):
+                await within(timeout_ms, refuse())
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("hangs_up", [False, True])
+def test_what_takes_longer_goes_on(hangs_up: bool) -> None:
+    async def scenario() -> None:
+        go_on, is_done = asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            await go_on.wait()
+            is_done.set()
+
+        waiting = asyncio.ensure_future(within(1, work()))
+        if hangs_up:
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        else:
+            with pytest.raises(RequestTimedOut, match="it goes on"):
+                await waiting
+        go_on.set()
+        await asyncio.wait_for(is_done.wait(), 60)
+
+    asyncio.run(scenario())

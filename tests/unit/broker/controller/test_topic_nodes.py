@@ -1,0 +1,153 @@
+"""Topics as a controller reads them: all of a node counts, and in which version it was read."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from barnabas.broker.controller.registration import ensure_base
+from barnabas.broker.controller.topic_nodes import TopicNodes
+from barnabas.clock import SystemRandom
+from barnabas.cluster import layout
+from barnabas.cluster.embedded import EmbeddedStore
+from barnabas.cluster.layout import StateNode, TopicNode
+from barnabas.cluster.store import BadVersion, Create, Delete, Set
+from barnabas.types import TopicPartition
+from tests.unit.cluster.whole_tree import load_topics
+
+ID = b"\1" * 16
+
+
+async def _store() -> EmbeddedStore:
+    store = EmbeddedStore()
+    await ensure_base(store, None, SystemRandom())
+    moving = TopicNode(ID, {0: (1, 2, 3), 1: (2, 3)}, adding={0: (3,)}, removing={0: (1,)})
+    await store.commit(
+        [
+            Create("/controller_epoch", b"1"),
+            Create("/brokers/topics/t", layout.encode_topic_node(moving)),
+            Create("/brokers/topics/t/partitions"),
+            Create("/brokers/topics/t/partitions/0"),
+            Create(
+                "/brokers/topics/t/partitions/0/state",
+                layout.encode_state(StateNode(2, 5, (2, 1), 1)),
+            ),
+            Create("/config/topics/t", layout.encode_config({"retention.ms": "7"})),
+        ]
+    )
+    return store
+
+
+def _nodes(store: EmbeddedStore, touched: list[str], epoch_version: int = 0) -> TopicNodes:
+    epochs = {TopicPartition("t", 1): 41}
+    return TopicNodes(
+        store, SystemRandom(), lambda name: epochs.get(name, -1), epoch_version, touched.append
+    )
+
+
+def test_a_topic_is_read_as_the_brokers_know_it_and_with_its_moves() -> None:
+    """ZK-4, ZK-6, KIP-455"""
+
+    async def scenario() -> None:
+        store = await _store()
+        topics = await _nodes(store, []).unknown(())
+        loaded = await load_topics(store, lambda name: 41)
+        first = topics["t"].partitions[0]
+        assert (first.adding, first.removing) == ((3,), (1,))
+        assert topics == loaded
+        assert topics["t"].partitions[1].leader_epoch == 41
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_known_is_left_alone_and_what_grew_is_told_and_read() -> None:
+    """TP-5: the version is that of the last look."""
+
+    async def scenario() -> None:
+        store = await _store()
+        touched: list[str] = []
+        nodes = _nodes(store, touched)
+        topics = await nodes.unknown(())
+        assert nodes.versions == {"t": 0}
+        assert await nodes.unknown(topics) == {}
+        assert await nodes.grown(list(topics.values())) == []
+        more = layout.encode_topic(ID, {0: (2, 3), 1: (2, 3), 2: (3, 1)})
+        await store.commit([Set("/brokers/topics/t", more)])
+        assert touched == ["t"] * len(touched) and touched
+        (grown,) = await nodes.grown(list(topics.values()))
+        assert sorted(grown.partitions) == [0, 1, 2]
+        assert grown.partitions[0] == topics["t"].partitions[0], "what it knows it knows better"
+        assert nodes.versions == {"t": 1}
+        touched.clear()
+        await store.commit([Set("/brokers/topics/t", more)])
+        assert touched, "it is watched anew"
+        await store.commit([Create("/brokers/topics/u", layout.encode_topic(ID, {0: [1]}))])
+        assert list(await nodes.unknown(topics)) == ["u"]
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_only_the_controller_of_this_epoch_gives_an_id() -> None:
+    """KIP-516, ZK-3"""
+
+    async def scenario() -> None:
+        store = await _store()
+        old = b'{"version":1,"partitions":{"0":[1]}}'
+        await store.commit([Create("/brokers/topics/old", old)])
+        with pytest.raises(BadVersion):
+            await _nodes(store, [], epoch_version=7).unknown(())
+        nodes = _nodes(store, [])
+        topic = (await nodes.unknown(("t",)))["old"]
+        assert topic.topic_id != bytes(16)
+        assert nodes.versions == {"old": 1}
+        assert (await load_topics(store))["old"].topic_id == topic.topic_id
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_however_many_topics_get_an_id_no_commit_is_too_large_for_zookeeper() -> None:
+    """KIP-516: jute.maxbuffer, which is a mebibyte unless somebody has raised it."""
+
+    async def scenario() -> None:
+        store = await _store()
+        replicas = ",".join(f'"{number}":[1,2,3]' for number in range(40))
+        old = b'{"version":1,"partitions":{%s}}' % replicas.encode()
+        names = [f"{'old' * 30}{number}" for number in range(3000)]
+        for name in names:
+            await store.commit([Create(layout.topic_path(name), old)])
+        zxid = store._tree.zxid
+        nodes = _nodes(store, [])
+        topics = await nodes.unknown(("t",))
+        assert {topic.topic_id for topic in topics.values()}.isdisjoint({None, bytes(16)})
+        assert set(nodes.versions.values()) == {1}
+        written = sum(
+            len(node.data or b"") + len(path)
+            for path, node in store._tree.nodes.items()
+            if path.startswith("/brokers/topics/old")
+        )
+        assert store._tree.zxid - zxid >= written / 500_000
+        assert (await load_topics(store))[names[-1]].topic_id == topics[names[-1]].topic_id
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_the_paths_of_a_topic_can_be_deleted_in_their_order() -> None:
+    """ZK-4: the wish goes last, so whoever is interrupted goes on."""
+
+    async def scenario() -> None:
+        store = await _store()
+        await store.commit([Create("/admin/delete_topics/t"), Create("/admin/delete_topics/u")])
+        before = set(store._tree.nodes)
+        paths = await _nodes(store, []).paths_of(["t", "u"])
+        assert paths[-1].startswith("/admin/delete_topics/")
+        assert len(paths) == 7
+        await store.commit([Delete(path) for path in paths])
+        assert before - set(store._tree.nodes) == set(paths)
+        await store.close()
+
+    asyncio.run(scenario())

@@ -1,0 +1,583 @@
+"""The pump of the coordinators: append, apply, reply; taken, loaded and dropped by leader epochs.
+
+The machine here is the smallest that there can be: it remembers the last number given to a name.
+Logs, replicas and the loop are the broker's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker.coordination.pending_reply import joined, settled
+from barnabas.broker.coordination.shard import Shard, Surroundings
+from barnabas.broker.coordination.shards import Shards
+from barnabas.broker.network.channel import Outcome, Staged
+from barnabas.broker.partitions.replicas import Replicas
+from barnabas.broker.runtime.watched_clock import WatchedClock
+from barnabas.clock import SystemClock
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
+from barnabas.cluster.image import PartitionImage
+from barnabas.cluster.layout import GROUP_TOPIC
+from barnabas.config import BrokerConfig
+from barnabas.coordinator.decision import (
+    NOTHING,
+    Decision,
+    Markers,
+    Reply,
+    StateRecord,
+    TransactionalBatch,
+)
+from barnabas.coordinator.placing import partition_of
+from barnabas.coordinator.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_group_record,
+    encode_record,
+)
+from barnabas.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    KafkaError,
+    NotCoordinator,
+)
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorResponse
+from barnabas.records.batch import iterate_batches
+from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
+from barnabas.records.record import BatchBuilder
+from barnabas.storage.files import OsFiles
+from barnabas.storage.store import LogStore
+from barnabas.types import TopicPartition
+from tests.waiting import until
+
+PARTITIONS = 2
+TOPIC_ID = bytes(15) + b"\x09"
+
+
+class Tally:
+    """Keeps a number by name; a name can be asked for before it is there, and waits then."""
+
+    def __init__(self, partition: int, epoch: int) -> None:
+        self.partition, self.epoch = partition, epoch
+        self.numbers: dict[str, int] = {}
+        self.ended: list[tuple[int, bool]] = []
+        self.is_loaded = False
+        self.deadline: int | None = None
+        self.expired = 0
+        self._waiting: dict[str, list[int]] = {}
+
+    def put(self, ticket: int, name: str, number: int) -> Decision:
+        waiting = [ticket, *self._waiting.pop(name, [])]
+        return Decision((record(name, number),), tuple(Reply(t, told(number)) for t in waiting))
+
+    def forget(self, ticket: int) -> Decision:
+        tombstones = tuple(record(name, 0)._replace(value=None) for name in self.numbers)
+        return Decision(tombstones, (Reply(ticket, told(len(tombstones))),))
+
+    def get(self, ticket: int, name: str) -> Decision:
+        if name in self.numbers:
+            return Decision(replies=(Reply(ticket, told(self.numbers[name])),))
+        self._waiting.setdefault(name, []).append(ticket)
+        return NOTHING
+
+    def apply(self, record: StateRecord, offset: int, producer_id: int = -1) -> None:
+        assert isinstance(record.key, OffsetCommitKey)
+        if record.value is None:
+            del self.numbers[record.key.group]
+            return
+        assert isinstance(record.value, OffsetCommitValue)
+        self.numbers[record.key.group] = record.value.offset
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        self.ended.append((producer_id, is_commit))
+
+    def loaded(self, now: object) -> Decision:
+        self.is_loaded = True
+        return NOTHING
+
+    def deadline_ms(self) -> int | None:
+        return self.deadline
+
+    def expire(self, now: object, *, may_forget: bool = True) -> list[Decision]:
+        self.deadline = None
+        self.expired += 1
+        return [Decision((record("expired", self.expired),))]
+
+
+def record(name: str, number: int) -> StateRecord:
+    key = OffsetCommitKey(group=name, topic="t", partition=0)
+    value = OffsetCommitValue(offset=number, leader_epoch=-1, metadata="", commit_timestamp=0)
+    return StateRecord(key, value)
+
+
+def told(number: int) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(node_id=number)
+
+
+def failed(error: KafkaError) -> Message:
+    return FindCoordinatorResponse(error_code=error.code)
+
+
+class Node:
+    """A broker's logs and replicas, and a coordinator above them."""
+
+    def __init__(self, directory: Path, settings: dict[str, str] | None = None) -> None:
+        self.config = BrokerConfig({"log.dirs": str(directory), **(settings or {})})
+        self.clock = WatchedClock(SystemClock())
+        self.store = LogStore(OsFiles(), 0, 86_400_000)
+        self.store.begin([directory], self.config.log_config(), self.clock.wall_ms())
+        self.replicas = Replicas(0, self.store, self.config, self.clock)
+        self.markers: list[Markers] = []
+        self.machines: list[Tally] = []
+        around = Surroundings(self.clock, self.replicas, 0, 200, 1 << 20, self.send_markers)
+        self.shards: Shards[Tally] = Shards(
+            GROUP_TOPIC, self.make, decode_group_record, around, lambda: PARTITIONS
+        )
+        self.replicas.on_leading = self.shards.taken
+        self.replicas.on_left = lambda replica: self.shards.dropped(
+            replica.topic_partition.partition
+        )
+
+    def make(self, partition: int, epoch: int) -> Tally:
+        self.machines.append(Tally(partition, epoch))
+        return self.machines[-1]
+
+    def send_markers(self, shard: Shard[Tally], markers: Markers) -> None:
+        self.markers.append(markers)
+
+    def lead(
+        self, partition: int, epoch: int, leader: int = 0, others: tuple[int, ...] = ()
+    ) -> None:
+        """`others` have a replica that is not in sync."""
+        image = PartitionImage(leader, epoch, (leader,), (leader, *others), epoch, 1)
+        name = TopicPartition(GROUP_TOPIC, partition)
+        state = PartitionState(name, TOPIC_ID, image, {}, is_new=False)
+        self.replicas.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
+
+    def put(self, name: str, number: int) -> Outcome:
+        shard = self.shards.shard_of(name)
+        return shard.ask(lambda machine, ticket, _: machine.put(ticket, name, number), failed)
+
+    def get(self, name: str) -> Outcome:
+        shard = self.shards.shard_of(name)
+        return shard.ask(lambda machine, ticket, _: machine.get(ticket, name), failed)
+
+    async def answer(self, outcome: Outcome) -> FindCoordinatorResponse:
+        message = await asyncio.wait_for(settled(outcome, self.replicas), 60)
+        assert isinstance(message, FindCoordinatorResponse)
+        return message
+
+
+@asynccontextmanager
+async def started(directory: Path, settings: dict[str, str] | None = None) -> AsyncIterator[Node]:
+    node = Node(directory, settings)
+    try:
+        yield node
+    finally:
+        node.shards.close()
+        node.store.close()
+
+
+def run(test: Callable[[Path], Awaitable[None]], directory: Path) -> None:
+    async def whole() -> None:
+        await test(directory)
+
+    asyncio.run(whole())
+
+
+NAME = next(name for name in "abcdef" if partition_of(name, PARTITIONS) == 0)
+
+
+def test_what_was_asked_is_answered_when_the_log_has_it(tmp_path: Path) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            outcome = node.put(NAME, 7)
+            assert isinstance(outcome, Staged)  # appended, and not yet written
+            assert (await node.answer(outcome)).node_id == 7
+            at_once = node.get(NAME)
+            assert isinstance(at_once, FindCoordinatorResponse)
+            assert at_once.node_id == 7
+
+    run(test, tmp_path)
+
+
+def test_a_parked_request_is_answered_by_anothers_decision(tmp_path: Path) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            parked = asyncio.create_task(node.answer(node.get(NAME)))
+            await asyncio.sleep(0.01)
+            assert not parked.done()
+            assert (await node.answer(node.put(NAME, 3))).node_id == 3
+            assert (await parked).node_id == 3
+
+    run(test, tmp_path)
+
+
+def test_a_replay_gives_the_state_again_gc_3(tmp_path: Path) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            for number in range(200):
+                await node.answer(node.put(NAME, number))
+            replica = node.replicas.leader_of((GROUP_TOPIC, 0))
+            for type_, producer_id in ((COMMIT, 4000), (ABORT, 4001)):
+                marker = Marker(0, node.clock.wall_ms(), type_, coordinator_epoch=0)
+                batch = build_marker(marker, producer_id, 0)
+                replica.append_control(memoryview(bytearray(batch)), node.clock.wall_ms())
+            node.replicas.write_staged()
+        async with started(directory) as node:
+            node.lead(0, 2)
+            with pytest.raises(CoordinatorLoadInProgress):
+                node.shards.shard_of(NAME)
+            assert node.shards.is_loading
+            await until(lambda: not node.shards.is_loading)
+            machine = node.shards.shard_of(NAME).machine
+            assert machine.numbers == {NAME: 199}
+            assert machine.ended == [(4000, True), (4001, False)]
+            assert machine.is_loaded
+            assert machine.epoch == 2
+
+    run(test, tmp_path)
+
+
+def test_leadership_that_goes_takes_the_shard_with_it(tmp_path: Path) -> None:
+    """Whoever waits is told, and the next epoch begins with a replay, under load too."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            await node.answer(node.put(NAME, 1))
+            parked = asyncio.create_task(node.answer(node.get("never")))
+            if partition_of("never", PARTITIONS) != 0:
+                node.lead(1, 1)
+            await asyncio.sleep(0)
+            old = node.shards.shard_of(NAME)
+            unanswered = node.put(NAME, 2)
+            node.lead(0, 2, leader=9)
+            node.lead(1, 2, leader=9)
+            assert (await node.answer(unanswered)).error_code in (0, NotCoordinator.code)
+            assert (await parked).error_code == NotCoordinator.code
+            with pytest.raises(NotCoordinator):
+                node.shards.shard_of(NAME)
+            late = old.ask(lambda machine, ticket, _: machine.put(ticket, NAME, 3), failed)
+            assert (await node.answer(late)).error_code == NotCoordinator.code
+            made = len(node.machines)
+            node.lead(0, 3)
+            while len(node.machines) == made:
+                await asyncio.sleep(0)
+            assert node.shards.is_loading  # it is being read
+            node.lead(0, 4, leader=9)
+            node.lead(0, 5)
+            await until(lambda: not node.shards.is_loading)
+            assert node.shards.shard_of(NAME).machine.epoch == 5
+            for epoch in range(6, 8):  # back and forth, faster than a load begins
+                node.lead(0, epoch, leader=epoch % 2 * 9)
+            node.lead(0, 8)
+            await until(lambda: not node.shards.is_loading)
+            machine = node.shards.shard_of(NAME).machine
+            assert machine.epoch == 8
+            assert machine.numbers[NAME] == 2
+
+    run(test, tmp_path)
+
+
+def test_a_refused_append_has_changed_nothing(tmp_path: Path) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory, {"min.insync.replicas": "2"}) as node:
+            node.lead(0, 1)
+            shard = node.shards.shard_of(NAME)
+            shard.replica.partition.min_insync_replicas = 1
+            await node.answer(node.put(NAME, 1))
+            end_offset = shard.replica.log.log_end_offset
+            node.lead(0, 2, others=(5,))
+            await until(lambda: not node.shards.is_loading)
+            shard = node.shards.shard_of(NAME)
+            shard.replica.partition.min_insync_replicas = 2
+            parked = asyncio.create_task(node.answer(node.get("new" + NAME)))
+            await asyncio.sleep(0)
+            answer = await node.answer(node.put(NAME, 2))
+            assert answer.error_code == CoordinatorNotAvailable.code
+            assert shard.machine.numbers == {NAME: 1}
+            assert shard.replica.log.log_end_offset == end_offset
+            parked.cancel()
+
+    run(test, tmp_path)
+
+
+def test_what_nobody_waits_to_see_forgotten_is_not_refused_below_the_minimum_gc_3(
+    tmp_path: Path,
+) -> None:
+    """As in Kafka, which writes the tombstones of offsets with acks=0: those of a topic that is
+    deleted are not written a second time."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            await node.answer(node.put(NAME, 1))
+            node.lead(0, 2, others=(5,))
+            await until(lambda: not node.shards.is_loading)
+            shard = node.shards.shard_of(NAME)
+            shard.replica.partition.min_insync_replicas = 2
+            shard.carry_out(Decision((record("other", 1),)))
+            assert shard.machine.numbers == {NAME: 1}
+            shard.carry_out(Decision((record(NAME, 1)._replace(value=None),)))
+            assert shard.machine.numbers == {}
+            node.replicas.write_staged()
+            assert shard.replica.log.log_end_offset == 2
+
+    run(test, tmp_path)
+
+
+def test_a_corrupt_record_refuses_its_shard_alone_gc_3(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            builder = BatchBuilder()
+            builder.append(0, b"\x00\x01\x00", b"\x00\x03")  # a key that is cut
+            replica = node.replicas.leader_of((GROUP_TOPIC, 0))
+            replica.append_own(memoryview(bytearray(builder.build())), node.clock.wall_ms())
+            node.replicas.write_staged()
+        async with started(directory) as node:
+            node.lead(0, 2)
+            node.lead(1, 2)
+            await until(lambda: not node.shards.is_loading)
+            with pytest.raises(CoordinatorNotAvailable):
+                node.shards.shard_of(NAME)
+            other = next(name for name in "abcdef" if partition_of(name, PARTITIONS) == 1)
+            assert (await node.answer(node.put(other, 1))).node_id == 1
+
+    with caplog.at_level(logging.ERROR):
+        run(test, tmp_path)
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert f"{GROUP_TOPIC}-0 cannot be loaded: the record at offset 0" in line
+    assert "barnabas dump --verify" in line
+
+
+def test_a_record_that_the_machine_breaks_on_holds_up_no_other_partition(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """GC-3: a mistake of ours refuses one partition, as what is corrupt does."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            for partition in range(PARTITIONS):
+                node.lead(partition, 1)
+                key = GroupMetadataKey(group="g")  # of which a tally knows nothing
+                value = GroupMetadataValue(protocol_type="", generation=1, members=[])
+                odd = record("x", 1) if partition else StateRecord(key, value)
+                builder = BatchBuilder()
+                builder.append(0, *encode_record(*odd))
+                replica = node.replicas.leader_of((GROUP_TOPIC, partition))
+                replica.append_own(memoryview(bytearray(builder.build())), node.clock.wall_ms())
+            node.replicas.write_staged()
+        async with started(directory) as node:
+            node.lead(0, 2)
+            node.lead(1, 2)
+            await until(lambda: not node.shards.is_loading)
+            assert node.shards.shard_at(0) is None
+            assert node.shards.shard_at(1) is not None
+
+    with caplog.at_level(logging.ERROR):
+        run(test, tmp_path)
+    (line,) = caplog.records
+    assert line.exc_info, "where it broke is told"
+
+
+def test_records_of_a_newer_kafka_are_skipped(tmp_path: Path) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            builder = BatchBuilder()
+            builder.append(0, b"\x00\x63new", b"\x00\x00")
+            replica = node.replicas.leader_of((GROUP_TOPIC, 0))
+            replica.append_own(memoryview(bytearray(builder.build())), node.clock.wall_ms())
+            await node.answer(node.put(NAME, 5))
+        async with started(directory) as node:
+            node.lead(0, 2)
+            await until(lambda: not node.shards.is_loading)
+            assert node.shards.shard_of(NAME).machine.numbers == {NAME: 5}
+
+    run(test, tmp_path)
+
+
+def test_more_is_forgotten_at_once_than_one_batch_takes(tmp_path: Path) -> None:
+    """GC-3: else a group with very many offsets could never be deleted."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            shard = node.shards.shard_of(NAME)
+            for first in range(0, 12_000, 1000):
+                names = (f"{number:0100}" for number in range(first, first + 1000))
+                shard.carry_out(Decision(tuple(record(name, 1) for name in names)))
+            asked = shard.ask(lambda machine, ticket, _: machine.forget(ticket), failed)
+            assert (await node.answer(asked)).node_id == 12_000
+            assert shard.machine.numbers == {}
+
+    run(test, tmp_path)
+
+
+def test_a_transactions_batch_has_the_sequence_that_kafka_gives_it(tmp_path: Path) -> None:
+    """GC-3: 0, always. Kafka's cleaner gives a log up at a producer's batch without a sequence."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            shard = node.shards.shard_of(NAME)
+            for number in range(2):
+                batch = TransactionalBatch("tx", 7, 3)
+                shard.carry_out(Decision((record(NAME, number),), batch=batch))
+            node.replicas.write_staged()
+            log = shard.replica.log
+            (part,) = log.read(0, 1 << 20, log.log_end_offset)
+            headers = [header for _, header in iterate_batches(part.read())]
+            part.release()
+            assert [
+                (each.producer_id, each.producer_epoch, each.base_sequence, each.is_transactional)
+                for each in headers
+            ] == 2 * [(7, 3, 0, True)]
+
+    run(test, tmp_path)
+
+
+def test_markers_go_out_when_the_decision_is_committed(tmp_path: Path) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            shard = node.shards.shard_of(NAME)
+            markers = Markers("tx", 1, 0, True, 1, ())
+            shard.carry_out(Decision((record("x", 1),), markers=(markers,)))
+            assert not node.markers
+            await until(lambda: node.markers == [markers])
+
+    run(test, tmp_path)
+
+
+def test_the_disk_that_fails_answers_everybody(tmp_path: Path) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            replica = node.replicas.leader_of((GROUP_TOPIC, 0))
+            outcome = node.put(NAME, 1)
+            parked = asyncio.create_task(node.answer(node.get("new" + NAME)))
+            node.replicas.fail_directory(replica, OSError(5, "Input/output error"))
+            assert (await node.answer(outcome)).error_code == NotCoordinator.code
+            parked.cancel()
+            with pytest.raises(NotCoordinator):
+                node.shards.shard_of(NAME)
+
+    run(test, tmp_path)
+
+
+def test_several_shards_make_one_answer(tmp_path: Path) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            node.lead(1, 1)
+            names = {partition_of(name, PARTITIONS): name for name in "abcdef"}
+            outcome = joined(
+                [node.put(names[0], 1), node.put(names[1], 2)],
+                lambda each: told(sum(one.node_id for one in each)),
+            )
+            assert (await node.answer(outcome)).node_id == 3
+            again = joined(
+                [node.get(names[0]), node.get(names[1])],
+                lambda each: told(sum(one.node_id for one in each)),
+            )
+            assert isinstance(again, FindCoordinatorResponse)
+
+    run(test, tmp_path)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_client_that_goes_leaves_nothing_that_nobody_awaited(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            node.lead(1, 1)
+            names = {partition_of(name, PARTITIONS): name for name in "abcdef"}
+            both = joined([node.get(names[0]), node.get(names[1])], lambda each: each[0])
+            waiting = asyncio.create_task(node.answer(both))
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        gc.collect()
+
+    run(test, tmp_path)
+    assert not [each for each in recwarn if "never awaited" in str(each.message)]
+
+
+def test_a_deleted_topic_leaves_no_shard(tmp_path: Path) -> None:
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            names = (TopicPartition(GROUP_TOPIC, 0),)
+            node.replicas.apply_stop_replica(StopReplica(0, 1, names, delete=True))
+            with pytest.raises(NotCoordinator):
+                node.shards.shard_of(NAME)
+
+    run(test, tmp_path)
+
+
+def test_a_partition_deleted_before_it_was_written_hurts_nobody(tmp_path: Path) -> None:
+    """What a timer appends waits for the end of the loop's turn, in which anything may happen."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            node.lead(1, 1)
+            names = {partition_of(name, PARTITIONS): name for name in "abcdef"}
+            lost, kept = node.put(names[0], 1), node.put(names[1], 2)
+            gone = (TopicPartition(GROUP_TOPIC, 0),)
+            node.replicas.apply_stop_replica(StopReplica(0, 1, gone, delete=True))
+            node.replicas.write_staged()
+            assert (await node.answer(kept)).node_id == 2
+            assert (await node.answer(lost)).error_code == NotCoordinator.code
+
+    run(test, tmp_path)
+
+
+def test_a_long_replay_leaves_the_loop_to_others_gc_3(tmp_path: Path) -> None:
+    """Ten thousand records are applied in many turns, and what is appended meanwhile is read."""
+
+    async def test(directory: Path) -> None:
+        async with started(directory) as node:
+            node.lead(0, 1)
+            replica = node.replicas.leader_of((GROUP_TOPIC, 0))
+            shard = node.shards.shard_of(NAME)
+            for first in range(0, 10_000, 100):
+                records = tuple(record(NAME, number) for number in range(first, first + 100))
+                shard.carry_out(Decision(records))
+            node.replicas.write_staged()
+            node.lead(0, 2)
+            seen: set[int | None] = set()
+            while node.shards.is_loading:
+                if len(node.machines) == 2:
+                    seen.add(node.machines[-1].numbers.get(NAME))
+                if len(seen) == 2:
+                    builder = BatchBuilder()
+                    key = b"\x00\x01\x00\x04late\x00\x01t\x00\x00\x00\x00"
+                    value = b"\x00\x03" + bytes(7) + b"\x2a" + b"\xff" * 4 + bytes(2) + bytes(8)
+                    builder.append(0, key, value)
+                    replica.append_own(memoryview(bytearray(builder.build())), 0)
+                await asyncio.sleep(0)
+            assert len(seen) > 4
+            assert node.shards.shard_of(NAME).machine.numbers == {NAME: 9999, "late": 42}
+
+    run(test, tmp_path)

@@ -1,0 +1,346 @@
+"""What a broker tells of itself in Prometheus' words: alone, as a leader, as a follower, as the
+controller."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas import Broker, Cluster
+from barnabas.broker.metrics.page import page
+from barnabas.broker.server import Server
+from barnabas.clock import SystemClock
+from barnabas.cluster.controller_requests import IsrAnswer, LeaderAndIsr, PartitionState
+from barnabas.cluster.image import PartitionImage
+from barnabas.controller.topics import NewTopic
+from barnabas.errors import InvalidUpdateVersion
+from barnabas.types import TopicPartition
+from tests.raw_client import PATIENCE_S, RawClient, batch
+from tests.unit.broker.conftest import create
+from tests.unit.broker.following import NAME, led, run, running, topic
+from tests.unit.broker.handlers.test_fetch import topic_id_of
+from tests.unit.broker.replicated import Follower, Shared, fill, inside, replicas_of
+from tests.waiting import until, wait_until
+
+REPLICAS = "kafka_server_replicamanager_"
+CONTROLLER = "kafka_controller_kafkacontroller_"
+UNCLEAN = "kafka_controller_controllerstats_uncleanleaderelections_total"
+LAG = "kafka_server_fetcherlagmetrics_consumerlag"
+
+KAFKAS = {
+    "kafka.server:type=ReplicaManager,name=": (
+        "UnderReplicatedPartitions", "UnderMinIsrPartitionCount", "OfflineReplicaCount",
+        "PartitionCount", "LeaderCount",
+        "IsrShrinksPerSec", "IsrExpandsPerSec", "FailedIsrUpdatesPerSec",
+    ),
+    "kafka.controller:type=KafkaController,name=": (
+        "ActiveControllerCount", "OfflinePartitionsCount", "PreferredReplicaImbalanceCount",
+        "GlobalTopicCount", "GlobalPartitionCount",
+    ),
+    "kafka.controller:type=ControllerStats,name=": ("UncleanLeaderElectionsPerSec",),
+    "kafka.server:type=FetcherLagMetrics,name=": ("ConsumerLag",),
+}  # fmt: skip
+"""MBeans of Kafka 3.9."""
+
+_SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\d+\.\d+)")
+
+
+def told(text: bytes) -> dict[str, float]:
+    """The samples by name, or by name and labels where there are some."""
+    found = {}
+    for line in text.decode().splitlines():
+        if not line.startswith("#"):
+            sample = _SAMPLE.fullmatch(line)
+            assert sample is not None, line
+            name, labels, value = sample.groups()
+            key = f"{name}{{{labels}}}" if labels else name
+            assert key not in found, "one number for each name and labels"
+            found[key] = float(value)
+    return found
+
+
+def told_by(server: Server) -> dict[str, float]:
+    """On the broker's own loop."""
+    neighbours = server._neighbours
+    return told(page(server.node, None if neighbours is None else neighbours.fetchers))
+
+
+def told_alone(broker: Broker) -> dict[str, float]:
+    server = broker._server
+    assert server is not None
+    return inside(broker, lambda: told_by(server))
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+def _exported(bean: str) -> tuple[str, str]:
+    """What rules of the JMX exporter's kafka-2_0_0.yml make of an MBean: name and type.
+
+    pattern: kafka.(\\w+)<type=(.+), name=(.+)PerSec\\w*><>Count    name: kafka_$1_$2_$3_total
+    pattern: kafka.(\\w+)<type=(.+), name=(.+)><>Value             name: kafka_$1_$2_$3
+    lowercaseOutputName: true
+    """
+    rate = re.fullmatch(r"kafka\.(\w+):type=(.+),name=(.+)PerSec\w*", bean)
+    if rate is not None:
+        return "kafka_{}_{}_{}_total".format(*rate.groups()).lower(), "counter"
+    value = re.fullmatch(r"kafka\.(\w+):type=(.+),name=(.+)", bean)
+    assert value is not None
+    return "kafka_{}_{}_{}".format(*value.groups()).lower(), "gauge"
+
+
+def test_the_names_are_those_that_the_jmx_exporter_gives_to_kafkas(node: Broker) -> None:
+    """RE-14: and the MBean is in the help, for who looks for that."""
+    server = node._server
+    assert server is not None
+    text = inside(node, lambda: page(server.node, None)).decode()
+    helps = re.findall(r"^# HELP (\w+) .+ \((\S+)\)$", text, re.MULTILINE)
+    types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
+    beans = [f"{prefix}{name}" for prefix, names in KAFKAS.items() for name in names]
+    assert sorted(bean for _, bean in helps) == sorted(beans)
+    for name, bean in helps:
+        assert (name, types[name]) == _exported(bean)
+    assert set(told(text.encode())) == set(types) - {LAG}
+
+
+# --- a broker alone ------------------------------------------------------------------------------
+
+
+def test_a_broker_alone_lacks_nothing() -> None:
+    """RE-14"""
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        before = told_alone(broker)
+        create(client, "t", 3)
+        create(client, "u", 2)
+        after = told_alone(broker)
+    assert {name: value for name, value in before.items() if value} == {
+        f"{CONTROLLER}activecontrollercount": 1
+    }
+    assert {name: value for name, value in after.items() if value} == {
+        f"{REPLICAS}partitioncount": 5,
+        f"{REPLICAS}leadercount": 5,
+        f"{CONTROLLER}activecontrollercount": 1,
+        f"{CONTROLLER}globaltopiccount": 2,
+        f"{CONTROLLER}globalpartitioncount": 5,
+    }
+
+
+def test_a_log_directory_that_failed(tmp_path: Path) -> None:
+    """RE-14: what is out of reach on a disk is out of reach for everybody, at one replica."""
+    directories = [tmp_path / "a", tmp_path / "b"]
+    config = {"log.dirs": ",".join(map(str, directories))}
+    with Broker(config=config) as broker, RawClient(broker.bootstrap_servers) as client:
+        create(client, "t", 6)
+        replicas = replicas_of(broker)
+        failed = OSError("gone")
+        inside(broker, lambda: replicas.directory_failed(directories[1], failed))
+        lost = len(replicas.offline)
+        assert 0 < lost < 6
+        offline = f"{CONTROLLER}offlinepartitionscount"
+        wait_until(lambda: told_alone(broker)[offline] == lost)
+        now = told_alone(broker)
+        assert now[f"{REPLICAS}offlinereplicacount"] == lost
+        assert now[f"{REPLICAS}partitioncount"] == 6
+        assert now[f"{REPLICAS}leadercount"] == 6 - lost
+
+
+# --- a leader ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> Iterator[Shared]:
+    """A partition that broker 0 leads and broker 1 follows; led no more when the test is over."""
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:200]
+    create(client, name)
+    found = Shared(node, name, topic_id_of(client, name))
+    found.told()
+    yield found
+    found.told(leader=1)
+
+
+def _of_isrs(broker: Broker) -> tuple[float, float]:
+    now = told_alone(broker)
+    return now[f"{REPLICAS}underreplicatedpartitions"], now[f"{REPLICAS}underminisrpartitioncount"]
+
+
+def test_partitions_that_lack_replicas_in_sync(node: Broker, shared: Shared) -> None:
+    """RE-14: told by their leaders alone."""
+    assert _of_isrs(node) == (0, 0)
+    shared.told(isr=(0,), is_new_epoch=False)
+    assert _of_isrs(node) == (1, 0)
+    topic, minimum = shared.name.topic, {"min.insync.replicas": "2"}
+    inside(node, lambda: replicas_of(node).update_topic_config(topic, minimum))
+    assert _of_isrs(node) == (1, 1)
+    shared.told(leader=1, isr=(1,))
+    assert _of_isrs(node) == (0, 0)
+    shared.told(isr=(0,))
+    assert _of_isrs(node) == (1, 1)
+    shared.told()
+    assert _of_isrs(node) == (0, 0)
+
+
+def test_a_replica_that_is_being_made_is_not_missed(node: Broker, shared: Shared) -> None:
+    """RE-14, RE-13: a partition that is moved has all that it is to have, as in Kafka."""
+
+    def moved(isr: tuple[int, ...], adding: tuple[int, ...]) -> None:
+        shared.partition_epoch += 1
+        image = PartitionImage(
+            0, shared.leader_epoch, isr, (0, 1, 2), shared.partition_epoch, 1, adding=adding
+        )
+        state = PartitionState(shared.name, shared.topic_id, image, {}, is_new=False)
+        request = LeaderAndIsr(0, 1, (state,))
+        inside(node, lambda: replicas_of(node).apply_leader_and_isr(request))
+
+    moved((0, 1), adding=(2,))
+    assert _of_isrs(node) == (0, 0)
+    moved((0,), adding=(2,))
+    assert _of_isrs(node) == (1, 0)
+    moved((0, 1), adding=())
+    assert _of_isrs(node) == (1, 0)
+
+
+def _of_updates(broker: Broker) -> tuple[float, float, float]:
+    now = told_alone(broker)
+    names = ("isrshrinks_total", "isrexpands_total", "failedisrupdates_total")
+    shrinks, expands, failed = (now[f"{REPLICAS}{name}"] for name in names)
+    return shrinks, expands, failed
+
+
+def test_what_leaders_had_agreed_to_and_refused(
+    node: Broker, client: RawClient, shared: Shared
+) -> None:
+    """RE-14, RE-8: counted when the controller has answered; what is out of date counts nothing."""
+    shrinks, expands, failed = _of_updates(node)
+    fill(client, shared.name.topic, batch(b"a"))
+    later_ms = SystemClock().monotonic_ms() + 31_000
+    inside(node, lambda: replicas_of(node).check_isr(later_ms))
+    (proposal,) = shared.proposals
+    assert _of_updates(node) == (shrinks, expands, failed)
+
+    shared.agree()
+    assert _of_updates(node) == (shrinks + 1, expands, failed)
+    answer = IsrAnswer(0, 0, shared.leader_epoch, (0,), shared.partition_epoch)
+    inside(node, lambda: replicas_of(node).isr_answered(proposal, answer))
+    refusal = IsrAnswer(InvalidUpdateVersion.code)
+    inside(node, lambda: replicas_of(node).isr_answered(proposal, refusal))
+    assert _of_updates(node) == (shrinks + 1, expands, failed)
+
+    with RawClient(node.bootstrap_servers) as raw:
+        Follower(raw, shared).fetch(1)
+    shared.agree()
+    assert shared.replica.partition.isr == (0, 1)
+    assert _of_updates(node) == (shrinks + 1, expands + 1, failed)
+
+    fill(client, shared.name.topic, batch(b"b"))
+    inside(node, lambda: replicas_of(node).check_isr(later_ms + 31_000))
+    refused = shared.proposals[-1]
+    inside(node, lambda: replicas_of(node).isr_answered(refused, refusal))
+    assert _of_updates(node) == (shrinks + 1, expands + 1, failed + 1)
+
+
+# --- a follower ----------------------------------------------------------------------------------
+
+
+def test_how_far_a_follower_is_behind_is_told_by_partition(tmp_path: Path) -> None:
+    """RE-14: under the name of Kafka's thread, with the fetcher's number and the leader's id."""
+
+    async def test() -> None:
+        settings = {"replica.fetch.max.bytes": "1000", "replica.fetch.response.max.bytes": "1000"}
+        async with running(tmp_path, 1) as one, running(tmp_path, 2, settings) as two:
+            whole = topic("t", led(1, 1, 2))
+            one.hears(whole, one, two)
+            for _ in range(300):
+                one.append(NAME, b"x" * 800)
+            two.hears(whole, one, two)
+            key = f'{LAG}{{clientId="ReplicaFetcherThread-0-1",topic="t",partition="0"}}'
+
+            def lag() -> float:
+                found = told(page(two.server.node, two.fetchers))
+                assert [name for name in found if name.startswith(LAG)] == [key]
+                # Before the first answer it knows of nothing that it lacks.
+                assert found[key] in (0, 300 - two.end(NAME))
+                return found[key]
+
+            await until(lambda: lag() > 0)
+            await until(lambda: two.end(NAME) == 300 and lag() == 0)
+            two.fetchers.unfollow(two.replica(NAME))
+            assert not [name for name in told_by(two.server) if name.startswith(LAG)]
+
+    run(test)
+
+
+# --- the controller, and all of them -------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Broker 1 is the first controller."""
+    config = {"controlled.shutdown.retry.backoff.ms": "50"}
+    with Cluster(3, config=config) as made:
+        yield made
+
+
+def _play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
+    """On the loop of the brokers, within bounds."""
+    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
+
+
+def _total(cluster: Cluster, name: str) -> float:
+    return sum(told_by(server)[name] for server in cluster._servers.values())
+
+
+def test_what_only_the_controller_knows(cluster: Cluster) -> None:
+    """RE-11, RE-14: offline partitions and unclean elections; 0 on all others."""
+    moved = TopicPartition("t", 0)
+
+    async def begin() -> None:
+        assignment = {0: [2, 3], 1: [3, 1]}
+        await cluster.server(1).node.controller.create_topic(NewTopic("t", assignment=assignment))
+        for server in cluster._servers.values():
+            await until(lambda server=server: "t" in server.node.image.topics)  # type: ignore[misc]
+        await until(lambda: told_by(cluster.server(2))[f"{REPLICAS}leadercount"] == 1)
+        await until(lambda: told_by(cluster.server(3))[f"{REPLICAS}partitioncount"] == 2)
+        assert _total(cluster, f"{CONTROLLER}activecontrollercount") == 1
+        for name, at_all, here in (
+            (f"{CONTROLLER}globalpartitioncount", 2, 2),
+            (f"{CONTROLLER}offlinepartitionscount", 0, 0),
+            (f"{REPLICAS}partitioncount", 4, 1),
+            (f"{REPLICAS}leadercount", 2, 0),
+            (f"{REPLICAS}underreplicatedpartitions", 0, 0),
+        ):
+            assert (name, _total(cluster, name)) == (name, at_all)
+            assert (name, told_by(cluster.server(1))[name]) == (name, here)
+
+    async def one_is_away() -> None:
+        await until(lambda: _total(cluster, f"{REPLICAS}underreplicatedpartitions") == 2)
+        assert told_by(cluster.server(1))[f"{REPLICAS}underreplicatedpartitions"] == 1
+
+    async def two_are_away() -> None:
+        await until(lambda: told_by(cluster.server(1))[f"{CONTROLLER}offlinepartitionscount"] == 1)
+
+    async def elect() -> None:
+        node = cluster.server(1).node
+        assert told_by(cluster.server(1))[UNCLEAN] == 0
+        await until(lambda: 3 in node.controller.image.brokers)
+        outcomes = await node.controller.elect_leaders([moved], unclean=True)
+        assert outcomes == {moved: None}
+        now = told_by(cluster.server(1))
+        assert (now[UNCLEAN], now[f"{CONTROLLER}offlinepartitionscount"]) == (1, 0)
+        assert told_by(cluster.server(3))[UNCLEAN] == 0
+        # Other defaults for all topics: the controller takes office anew, and goes on counting.
+        node.set_config(node.config.with_dynamic({}, {"min.insync.replicas": "2"}))
+        await node.controller.create_topic(NewTopic("u", assignment={0: [1]}))
+        now = told_by(cluster.server(1))
+        assert (now[UNCLEAN], now[f"{CONTROLLER}globalpartitioncount"]) == (1, 3)
+
+    _play(cluster, begin)
+    cluster.stop_broker(3)
+    _play(cluster, one_is_away)
+    cluster.stop_broker(2)
+    _play(cluster, two_are_away)
+    cluster.start_broker(3)
+    _play(cluster, elect)

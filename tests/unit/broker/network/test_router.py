@@ -1,0 +1,229 @@
+"""The router against bad frames: an answer or a closed connection, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import struct
+import threading
+
+import pytest
+
+from barnabas import Broker
+from barnabas.broker.context import Context
+from barnabas.broker.network.channel import Hold, Outcome
+from barnabas.broker.network.router import Route
+from barnabas.broker.security.authorization import REQUIRED
+from barnabas.protocol.api import API_VERSIONS, APIS, JOIN_GROUP, METADATA
+from barnabas.protocol.codec import decoder
+from barnabas.protocol.frame import encode_request
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.raw_client import RawClient
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def header(key: int, version: int) -> bytes:
+    return struct.pack(">hhih", key, version, 1, 3) + b"raw"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">i", -5),
+        struct.pack(">i", 0x7FFFFFFF),
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        framed(b""),
+        framed(b"\x00"),
+        framed(header(3, 9)[:9]),
+        framed(header(999, 0)),
+        framed(header(3, 99)),
+        framed(header(-1, -1)),
+        framed(header(3, 1) + b"\x7f\xff\xff\xff"),
+        framed(header(3, 1) + b"\x00\x00\x00\x01\x00\x05ab"),
+    ],
+    ids=[
+        "negative-length",
+        "huge-length",
+        "http",
+        "empty",
+        "one-byte",
+        "cut-header",
+        "unknown-key",
+        "unknown-version",
+        "negative-key",
+        "huge-array",
+        "cut-string",
+    ],
+)
+def test_a_bad_frame_closes_its_connection_and_no_other(node: Broker, data: bytes) -> None:
+    """UX-4"""
+    with RawClient(node.bootstrap_servers) as good, RawClient(node.bootstrap_servers) as bad:
+        bad.send_bytes(data)
+        assert bad.is_closed_by_peer()
+        assert good.call(METADATA, 9, MetadataRequest(topics=[])).brokers
+
+
+def test_bytes_behind_a_request_are_ignored(client: RawClient) -> None:
+    """As Kafka does; librdkafka's Metadata request has three bytes too many."""
+    client.send_bytes(framed(header(3, 1) + b"\xff\xff\xff\xff" + b"abc"))
+    assert client.receive(METADATA, 1)[1].brokers
+
+
+def test_what_came_before_a_bad_frame_is_answered(client: RawClient) -> None:
+    client.send(API_VERSIONS, 0, ApiVersionsRequest())
+    client.send_bytes(framed(header(999, 0)))
+    assert client.receive(API_VERSIONS, 0)[1].error_code == 0
+    assert client.is_closed_by_peer()
+
+
+def test_a_thousand_requests_on_one_connection_are_answered_in_order(client: RawClient) -> None:
+    sent = [client.send(METADATA, 9, MetadataRequest(topics=[])) for _ in range(1000)]
+    assert [client.receive(METADATA, 9)[0] for _ in sent] == sent
+
+
+def test_every_api_says_what_it_needs() -> None:
+    """SE-1: one table, no API left out."""
+    assert set(REQUIRED) == {api.stem for api in APIS.values()}
+
+
+def test_requests_carry_who_asks(node: Broker) -> None:
+    """SE-1: principal, listener and client address reach the authorizer, with what is needed."""
+    asked: list[tuple[str, str, str, str]] = []
+
+    class Recording:
+        def allows(self, principal, client_address, needs, resource_name):  # type: ignore[no-untyped-def]
+            asked.append((str(principal), client_address, needs.operation.name, resource_name))
+            return resource_name != "hidden"
+
+    assert node._server is not None
+    allow_all, node._server.node.authorizer = node._server.node.authorizer, Recording()
+    try:
+        with RawClient(node.bootstrap_servers) as client:
+            from barnabas.errors import TopicAuthorizationFailed
+            from barnabas.protocol.messages.metadata import MetadataRequestTopic
+
+            wanted = [MetadataRequestTopic(name="hidden")]
+            answer = client.call(
+                METADATA, 9, MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+            )
+            assert answer.topics[0].error_code == TopicAuthorizationFailed.code
+    finally:
+        node._server.node.authorizer = allow_all
+    assert ("User:ANONYMOUS", "127.0.0.1", "DESCRIBE", "hidden") in asked
+
+
+def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> None:
+    """What is awaited before an append must not be overtaken by the next one."""
+    assert node._server is not None and node._loop is not None
+    routes = node._server._routers[0]._routes
+    order: list[str] = []
+    may_go_on = threading.Event()
+
+    async def held() -> MetadataResponse:
+        while not may_go_on.is_set():
+            await asyncio.sleep(0.001)
+        order.append("held")
+        return MetadataResponse()
+
+    def hold(context: Context, request: MetadataRequest) -> Outcome:
+        return Hold(held())
+
+    def follow(context: Context, request: ApiVersionsRequest) -> Outcome:
+        order.append("next")
+        return ApiVersionsResponse()
+
+    routes.clear()
+    routes[METADATA.key, 9] = Route(METADATA, decoder(MetadataRequest, 9), hold)
+    routes[API_VERSIONS.key, 0] = Route(API_VERSIONS, decoder(ApiVersionsRequest, 0), follow)
+    try:
+        with (
+            RawClient(node.bootstrap_servers) as client,
+            RawClient(node.bootstrap_servers) as other,
+        ):
+            client.send(METADATA, 9, MetadataRequest(topics=[]))
+            client.send(API_VERSIONS, 0, ApiVersionsRequest())
+            other.call(API_VERSIONS, 0, ApiVersionsRequest())
+            assert order == ["next"], "another connection goes on, this one's next does not"
+            may_go_on.set()
+            client.receive(METADATA, 9)
+            client.receive(API_VERSIONS, 0)
+    finally:
+        routes.clear()
+    assert order == ["next", "held", "next"]
+
+
+def test_a_wait_that_never_begins_leaves_nothing_that_nobody_awaited(
+    node: Broker, recwarn: pytest.WarningsRecorder
+) -> None:
+    """The connection closes in the turn of the loop in which the waiting was to begin."""
+    assert node._server is not None
+    routes = node._server._routers[0]._routes
+    begun: list[str] = []
+
+    async def for_ever() -> MetadataResponse:
+        begun.append("waiting")
+        await asyncio.sleep(3600)
+        return MetadataResponse()
+
+    def wait(context: Context, request: MetadataRequest) -> Outcome:
+        return for_ever()
+
+    routes.clear()
+    routes[METADATA.key, 9] = Route(METADATA, decoder(MetadataRequest, 9), wait)
+    parts = encode_request(METADATA, 9, 1, "raw", MetadataRequest(topics=[]))
+    try:
+        with RawClient(node.bootstrap_servers) as client:
+            client.send_bytes(b"".join(map(bytes, parts)) + struct.pack(">i", -5))
+            assert client.is_closed_by_peer()
+    finally:
+        routes.clear()
+    gc.collect()
+    assert begun == []
+    assert not [each for each in recwarn if "never awaited" in str(each.message)]
+
+
+def test_only_produce_may_be_large(node: Broker) -> None:
+    """UX-4: millions of tiny elements would be millions of objects."""
+    with RawClient(node.bootstrap_servers) as client:
+        client.send_bytes(framed(header(3, 1) + bytes(5 * 1024 * 1024)))
+        assert client.is_closed_by_peer()
+
+
+def test_what_is_kept_of_a_request_does_not_keep_its_receive_buffer(node: Broker) -> None:
+    """A group keeps its members' subscriptions, which lay in a buffer of 256 KiB each."""
+    assert node._server is not None
+    routes = node._server._routers[0]._routes
+    kept: list[memoryview] = []
+
+    def keep(context: Context, request: JoinGroupRequest) -> Outcome:
+        kept.extend(memoryview(protocol.metadata) for protocol in request.protocols)
+        return JoinGroupResponse(protocol_name="", leader="", member_id="")
+
+    routes.clear()
+    routes[JOIN_GROUP.key, 4] = Route(JOIN_GROUP, decoder(JoinGroupRequest, 4), keep)
+    protocol = JoinGroupRequestProtocol(name="range", metadata=b"subscribed")
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=6000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+    try:
+        with RawClient(node.bootstrap_servers) as client:
+            client.call(JOIN_GROUP, 4, request)
+    finally:
+        routes.clear()
+    (metadata,) = kept
+    assert bytes(metadata) == b"subscribed"
+    assert isinstance(metadata.obj, bytes)
+    assert len(metadata.obj) < 1000

@@ -1,0 +1,81 @@
+"""Topics that are deleted while a broker cannot hear of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas import Cluster
+from barnabas.broker.server import Server
+from barnabas.cluster.embedded_session import EmbeddedSession
+from barnabas.controller.topics import NewTopic
+from tests.unit.broker.brokers import delete_topic
+from tests.unit.broker.replication.test_alter_partition import play
+from tests.waiting import until
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Broker 1 is the first controller."""
+    with Cluster(3) as made:
+        yield made
+
+
+def _session(server: Server) -> EmbeddedSession:
+    store = server.node.store
+    assert isinstance(store, EmbeddedSession)
+    return store
+
+
+@pytest.mark.parametrize("next_controller", [1, 3])
+def test_zk_4_a_topic_that_went_while_a_broker_was_away_is_not_offered_for_ever(
+    cluster: Cluster, next_controller: int
+) -> None:
+    """Its process lives on, and with it what it has heard before; it may be the controller next."""
+
+    async def scene() -> None:
+        controller, away = cluster.server(1), cluster.server(3)
+        for topic in ("goes", "stays"):
+            await controller.node.controller.create_topic(NewTopic(topic, assignment={0: [1, 2]}))
+        await until(lambda: "stays" in away.node.image.topics)
+        _session(away).expire()
+        await until(lambda: 3 not in controller.node.image.brokers)
+        await delete_topic(controller.node.controller, "goes")
+        assert "goes" in away.node.image.topics
+        if next_controller == 3:
+            for number in (1, 2):
+                _session(cluster.server(number)).expire()
+        _session(away).reconnect()
+        await until(lambda: away.node.controller.controller_id == next_controller)
+        await until(lambda: 3 in cluster.server(next_controller).node.image.brokers)
+        await until(lambda: "goes" not in away.node.image.topics)
+        assert away.node.image.topics.keys() == {"stays"}
+        assert list(away.node.image.topic_names.values()) == ["stays"]
+        for number in (1, 2):
+            if next_controller == 3:
+                _session(cluster.server(number)).reconnect()
+                await until(lambda n=number: n in away.node.image.brokers)  # type: ignore[misc]
+
+    play(cluster, scene)
+
+
+def test_zk_4_whom_a_controller_had_not_told_yet_when_it_died_learns_of_a_deletion(
+    cluster: Cluster,
+) -> None:
+    async def scene() -> None:
+        controller, late = cluster.server(1), cluster.server(3)
+        await controller.node.controller.create_topic(NewTopic("t", assignment={0: [1, 2]}))
+        await until(lambda: "t" in late.node.image.topics)
+        image = late.node.image
+        await delete_topic(controller.node.controller, "t")
+        await until(lambda: "t" not in late.node.image.topics)
+        late.node.image = image  # as if what it was told had not arrived
+        _session(controller).expire()
+        _session(controller).reconnect()
+        await until(lambda: late.node.image.controller_epoch == 2)
+        await until(lambda: "t" not in late.node.image.topics)
+        await asyncio.sleep(0)
+
+    play(cluster, scene)

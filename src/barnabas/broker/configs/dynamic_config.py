@@ -322,7 +322,7 @@ class DynamicConfig:
         if known is not None:
             # Of a partition that comes here later the controller's word has no configs with it.
             topics = {**image.topics, topic: known._replace(config=overrides)}
-            self._node.image = image._replace(topics=MappingProxyType(topics))
+            self._node.view.update(image._replace(topics=MappingProxyType(topics)))
         self._node.replicas.update_topic_config(topic, overrides)
         _log.info("topic %s: %s", topic, _shown(overrides))
         await self._node.controller.topic_config_changed(topic)

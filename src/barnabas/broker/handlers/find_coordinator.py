@@ -45,7 +45,7 @@ async def _make_and_answer(
     context: Context, request: FindCoordinatorRequest, topic: str
 ) -> FindCoordinatorResponse:
     node = context.node
-    await node.control.until_told()
+    await node.view.until_metadata()
     reason = ""
     try:
         if topic not in node.image.topics:

@@ -54,14 +54,14 @@ Failures = dict[str, KafkaError]
 
 
 def handle(context: Context, request: MetadataRequest) -> Outcome:
-    if context.node.control.has_told:
+    if context.node.view.has_metadata:
         return sliced(_answer(context, request))
     return _answer_once_told(context, request)
 
 
 async def _answer_once_told(context: Context, request: MetadataRequest) -> MetadataResponse:
     """No topic is unknown because this broker has just begun: some clients would give it up."""
-    await context.node.control.until_told()
+    await context.node.view.until_metadata()
     answer = sliced(_answer(context, request))
     return answer if isinstance(answer, MetadataResponse) else await answer
 

@@ -133,11 +133,13 @@ async def _ask_as_long_as_it_helps(node: Node, links: PeerLinks) -> Sequence[Top
 async def _ask(node: Node, links: PeerLinks) -> Sequence[TopicPartition]:
     """What is left; raises BarnabasError if the controller does not answer, or refuses."""
     if node.controller.is_in_office:
-        return await node.controller.controlled_shutdown(node.broker_id, node.broker_epoch)
+        return await node.controller.controlled_shutdown(node.broker_id, node.view.broker_epoch)
     controller_id = node.controller.controller_id
     if controller_id in (-1, node.broker_id):
         raise NotController("nobody is controller at the moment")
-    request = ControlledShutdownRequest(broker_id=node.broker_id, broker_epoch=node.broker_epoch)
+    request = ControlledShutdownRequest(
+        broker_id=node.broker_id, broker_epoch=node.view.broker_epoch
+    )
     timeout_ms = node.config.int("controller.socket.timeout.ms")
     answer = cast(
         ControlledShutdownResponse,

@@ -34,7 +34,6 @@ class Neighbours:
         self._coordination = PeerLinks(node, peers, "transactions")
         self.fetchers = Fetchers(node, peers)
         self._proposals = Proposals(node, self._links)
-        node.has_peers = True
         node.verifier = Verifier(node, self._coordination)
         self._markers = node.markers = MarkerChannels(node, self._coordination)
         replicas = node.replicas

@@ -23,10 +23,9 @@ from barnabas.cluster.controller_requests import (
 from barnabas.errors import FencedLeaderEpoch, KafkaError, StaleControllerEpoch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from barnabas.broker.context import Node
-    from barnabas.cluster.image import ClusterImage
     from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -35,11 +34,10 @@ _log = logging.getLogger(__name__)
 class Control:
     """The receiving end; made with the node."""
 
-    __slots__ = ("_heard", "_node", "controller_epoch", "line")
+    __slots__ = ("_node", "controller_epoch", "line")
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._heard: asyncio.Future[None] | None = None
         self.line = asyncio.Lock()
         """Held while a request is carried out: the next one begins after its last step."""
         self.controller_epoch = 0
@@ -67,16 +65,13 @@ class Control:
         self.controller_epoch = request.controller_epoch
         node = self._node
         if isinstance(request, UpdateMetadata):
-            node.image = node.image.apply(request)
-            node.replicas.live = {each.broker_id: each.epoch for each in request.brokers}
+            node.view.update(node.view.image.apply(request))
+            node.replicas.live = node.view.live_brokers()
             for listener in node.brokers_listeners:
                 listener()
             node.replicas.stop_what_moved(request.topics)
             if request.removed_topics:
                 node.coordinators.topics_deleted(request.removed_topics)
-            heard, self._heard = self._heard, None
-            if heard is not None:
-                heard.set_result(None)
             return {}
         if isinstance(request, LeaderAndIsr):
             return (yield from node.replicas.leader_and_isr(request))
@@ -100,19 +95,3 @@ class Control:
         except KafkaError:
             return False
         return leader_epoch < replica.partition.leader_epoch
-
-    @property
-    def has_told(self) -> bool:
-        """Whether a controller has said what there is since this broker began."""
-        return not self._node.has_peers or self._node.broker_id in self._node.image.brokers
-
-    async def until_told(self) -> None:
-        """Return when it has. What is not in the image before is not unknown, nor to be made."""
-        await self.until(lambda _: self.has_told)
-
-    async def until(self, holds: Callable[[ClusterImage], bool]) -> None:
-        """Return when the controller has said something after which this holds of the image."""
-        while not holds(self._node.image):
-            if self._heard is None:
-                self._heard = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._heard)

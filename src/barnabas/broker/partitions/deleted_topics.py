@@ -32,7 +32,7 @@ class GoneTopics:
 
     async def under(self, controller_epoch: int) -> Mapping[str, TopicImage]:
         """What to `forget` after an update of this controller; MetadataError."""
-        now = (controller_epoch, self._node.broker_epoch)
+        now = (controller_epoch, self._node.view.broker_epoch)
         topics = self._node.image.topics
         if now == self._looked or not topics:
             return {}
@@ -47,12 +47,11 @@ class GoneTopics:
         names = tuple(name for name in gone if image.topics.get(name) is gone[name])
         if names:
             assert image.cluster_id is not None, "no controller has named a topic before"
-            self._node.image = image.apply(
-                UpdateMetadata(
-                    image.controller_id,
-                    image.controller_epoch,
-                    image.cluster_id,
-                    tuple(image.brokers.values()),
-                    removed_topics=names,
-                )
+            update = UpdateMetadata(
+                image.controller_id,
+                image.controller_epoch,
+                image.cluster_id,
+                tuple(image.brokers.values()),
+                removed_topics=names,
             )
+            self._node.view.update(image.apply(update))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.partitions.deferred_states import Postponed
 from barnabas.broker.partitions.log_changes import LogChanges
 from barnabas.broker.partitions.replica import Replica
@@ -87,8 +88,8 @@ class Replicas:
         "_replicated",
         "_shortage",
         "_store",
+        "_view",
         "failed_isr_updates",
-        "is_elsewhere",
         "isr_expands",
         "isr_shrinks",
         "lanes",
@@ -109,7 +110,7 @@ class Replicas:
 
     def __init__(
         self,
-        broker_id: int,
+        view: ClusterView,
         store: LogStore,
         config: BrokerConfig,
         clock: Clock,
@@ -117,7 +118,8 @@ class Replicas:
         keep_objects: Callable[[], None] = _nobody,
     ) -> None:
         self.lanes = lanes
-        self._broker_id = broker_id
+        self._view = view
+        self._broker_id = view.broker_id
         self._store = store
         self._config = config
         self._clock = clock
@@ -135,8 +137,6 @@ class Replicas:
         self._replicated: dict[Replica, None] = {}  # what is led here and followed elsewhere
         self.preparing: set[str] = set()
         """Topics whose batches are more than looked at: see `storage.admission.prepare`."""
-        self.is_elsewhere: Callable[[TopicPartition], bool] = lambda _: False
-        """Whether a partition that is not hosted here is known to the cluster."""
         self.on_directory_failed: DirectoryFailed | None = None
         self.on_leading: Callable[[Replica], None] = _nobody
         """Told of each replica that leads its partition from now on, in a new epoch."""
@@ -209,7 +209,7 @@ class Replicas:
         name = TopicPartition(*topic_partition)
         if name in self._offline:
             return KafkaStorageError(f"the log directory of {name} is offline")
-        kind = NotLeaderOrFollower if self.is_elsewhere(name) else UnknownTopicOrPartition
+        kind = NotLeaderOrFollower if self._view.is_known(name) else UnknownTopicOrPartition
         return kind(f"{name} is not hosted by this broker")
 
     # --- what the controller says ----------------------------------------------------------------

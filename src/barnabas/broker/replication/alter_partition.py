@@ -136,12 +136,12 @@ class Proposals:
             return await self._writes.write(proposals)
         if node.controller.is_in_office:
             return await node.controller.alter_partitions(
-                node.broker_id, node.broker_epoch, proposals
+                node.broker_id, node.view.broker_epoch, proposals
             )
         controller_id = node.controller.controller_id
         if self._links is None or controller_id in (-1, node.broker_id):
             raise NotController("nobody is controller at the moment")
-        message, version = wire.isr_request(proposals, node.broker_id, node.broker_epoch)
+        message, version = wire.isr_request(proposals, node.broker_id, node.view.broker_epoch)
         timeout_ms = node.config.int("controller.socket.timeout.ms")
         answer = await self._links.ask(controller_id, ALTER_PARTITION, message, timeout_ms, version)
         return wire.isr_answers(proposals, cast(AlterPartitionResponse, answer))

@@ -177,7 +177,9 @@ class Fetcher:
             await self._wait_for_work()
             return
         request, version = self._requests.next(
-            Asker(self._node.broker_id, self._node.broker_epoch, self._connection.fetch_version)
+            Asker(
+                self._node.broker_id, self._node.view.broker_epoch, self._connection.fetch_version
+            )
         )
         try:
             await self._carry_out(await self._connection.fetch(request, version))

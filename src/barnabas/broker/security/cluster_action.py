@@ -18,7 +18,7 @@ _ANY_EPOCH = -1
 
 def is_broker(context: Context) -> bool:
     """Whether the caller may act as a broker of this cluster, or as its controller."""
-    return context.node.has_peers and context.allowed(CLUSTER_NAME)
+    return context.node.view.has_peers and context.allowed(CLUSTER_NAME)
 
 
 def check_order(context: Context, broker_epoch: int) -> None:
@@ -30,10 +30,10 @@ def check_order(context: Context, broker_epoch: int) -> None:
     node = context.node
     if not is_broker(context):
         raise ClusterAuthorizationFailed(f"{context.api.name} is for brokers of one cluster")
-    if broker_epoch != _ANY_EPOCH and broker_epoch < node.broker_epoch:
+    if broker_epoch != _ANY_EPOCH and broker_epoch < node.view.broker_epoch:
         raise StaleBrokerEpoch(
             f"{context.api.name} is meant for broker {node.broker_id} as it registered in epoch "
-            f"{broker_epoch}; it has registered again since, in epoch {node.broker_epoch}"
+            f"{broker_epoch}; it has registered again since, in epoch {node.view.broker_epoch}"
         )
 
 
@@ -43,7 +43,7 @@ async def check_order_once_registered(context: Context, broker_epoch: int) -> No
     It can be reached before: what was meant for its former life must not pass then, and what is
     meant for this one would be lost if it were refused.
     """
-    await context.node.registered.wait()
+    await context.node.view.until_registered()
     check_order(context, broker_epoch)
 
 

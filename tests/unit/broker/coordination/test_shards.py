@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.coordination.pending_reply import joined, settled
 from barnabas.broker.coordination.shard import Shard, Surroundings
 from barnabas.broker.coordination.shards import Shards
@@ -135,7 +136,7 @@ class Node:
         self.clock = WatchedClock(SystemClock())
         self.store = LogStore(OsFiles(), 0, 86_400_000)
         self.store.begin([directory], self.config.log_config(), self.clock.wall_ms())
-        self.replicas = Replicas(0, self.store, self.config, self.clock)
+        self.replicas = Replicas(ClusterView(0), self.store, self.config, self.clock)
         self.markers: list[Markers] = []
         self.machines: list[Tally] = []
         around = Surroundings(self.clock, self.replicas, 0, 200, 1 << 20, self.send_markers)

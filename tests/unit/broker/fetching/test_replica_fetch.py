@@ -61,7 +61,7 @@ def know_racks(node: Broker, racks: dict[int, str]) -> None:
         server = node._server.node
         own = server.image.brokers[0]
         brokers = {each: own._replace(broker_id=each, rack=rack) for each, rack in racks.items()}
-        server.image = server.image._replace(brokers=brokers)
+        server.view.update(server.image._replace(brokers=brokers))
 
     inside(node, learn)
 

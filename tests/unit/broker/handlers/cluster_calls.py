@@ -55,8 +55,8 @@ def cluster_member(data_dir: Path | None = None) -> Iterator[Member]:
     """A broker of a test's own: another controller's word is not for those of others."""
     with Broker(data_dir) as broker, RawClient(broker.bootstrap_servers) as client:
         member = Member(broker, client)
-        member.node.has_peers = True
-        member.node.broker_epoch = BROKER_EPOCH
+        member.node.view.has_peers = True
+        member.node.view.registered(BROKER_EPOCH)
         yield member
 
 

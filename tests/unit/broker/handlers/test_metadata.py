@@ -184,15 +184,14 @@ def test_leaders_that_cannot_be_reached(topic: str) -> None:
             3: PartitionImage(-1, 4, (0,), (0,), 2, 1, offline_replicas=(0,)),
         }
         assert image.cluster_id is not None
-        node.image = image.apply(
-            UpdateMetadata(
-                image.controller_id,
-                image.controller_epoch,
-                image.cluster_id,
-                (*image.brokers.values(), BrokerImage(5, (elsewhere,), None, 1)),
-                (image.topics[topic]._replace(partitions=states),),
-            )
+        update = UpdateMetadata(
+            image.controller_id,
+            image.controller_epoch,
+            image.cluster_id,
+            (*image.brokers.values(), BrokerImage(5, (elsewhere,), None, 1)),
+            (image.topics[topic]._replace(partitions=states),),
         )
+        node.view.update(image.apply(update))
         for version, unreachable in ((12, ListenerNotFound), (5, LeaderNotAvailable)):
             led, dead, deaf, offline = ask(client, [topic], version).topics[0].partitions
             assert (led.error_code, led.leader_id, led.offline_replicas) == (0, 0, [7])

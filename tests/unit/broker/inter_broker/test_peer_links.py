@@ -25,7 +25,7 @@ def _registered(site: Site, port: int, epoch: int) -> None:
     node = site.server.node
     endpoint = Endpoint("PLAINTEXT", "127.0.0.1", port, "PLAINTEXT")
     broker = BrokerImage(SILENT, (endpoint,), None, epoch)
-    node.image = node.image._replace(brokers={**node.image.brokers, SILENT: broker})
+    node.view.update(node.image._replace(brokers={**node.image.brokers, SILENT: broker}))
 
 
 def test_who_waits_for_a_registration_that_is_over_asks_again(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_zk_4_whom_a_controller_had_not_told_yet_when_it_died_learns_of_a_deleti
         image = late.node.image
         await delete_topic(controller.node.controller, "t")
         await until(lambda: "t" not in late.node.image.topics)
-        late.node.image = image  # as if what it was told had not arrived
+        late.node.view.update(image)  # as if what it was told had not arrived
         _session(controller).expire()
         _session(controller).reconnect()
         await until(lambda: late.node.image.controller_epoch == 2)

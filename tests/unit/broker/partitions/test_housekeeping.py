@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
+from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.partitions.housekeeping import Housekeeping
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.runtime.watched_clock import WatchedClock
@@ -60,7 +61,7 @@ def test_a_log_that_is_cut_before_the_checkpoint_is_written_does_not_get_its_wat
     log.append(memoryview(bytearray(batch(b"c"))), 0, 0)
     log.write_staged()
     config, clock = BrokerConfig({}), WatchedClock(SystemClock())
-    replicas = Replicas(0, store, config, clock)
+    replicas = Replicas(ClusterView(0), store, config, clock)
     image = PartitionImage(1, 1, (0, 1), (0, 1), 0, 1)
     state = PartitionState(name, bytes(range(16)), image, {}, is_new=False)
     replicas.apply_leader_and_isr(LeaderAndIsr(1, 1, (state,)))

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 
 from barnabas import Broker
+from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.replicas import Codes, Replicas
 from barnabas.broker.runtime.steps import Steps, in_turns
@@ -201,7 +202,7 @@ class OnDisks:
         )
         self.kept_count = 0
         self.replicas = Replicas(
-            0, self.store, config, SystemClock(), keep_objects=self._keep_objects
+            ClusterView(0), self.store, config, SystemClock(), keep_objects=self._keep_objects
         )
 
     def _keep_objects(self) -> None:

@@ -34,7 +34,7 @@ def knows(site: Site, broker_id: int, port: int) -> None:
     endpoint = Endpoint("PLAINTEXT", "127.0.0.1", port, "PLAINTEXT")
     node = site.server.node
     brokers = {**node.image.brokers, broker_id: BrokerImage(broker_id, (endpoint,), None, 1)}
-    node.image = node.image._replace(brokers=brokers)
+    node.view.update(node.image._replace(brokers=brokers))
 
 
 @asynccontextmanager

@@ -1,0 +1,86 @@
+"""What this broker knows of its cluster: the image, and its own registration in it.
+
+The control plane writes it, from the controller's UpdateMetadata; so does this broker's
+registration. Everybody else reads, and may wait until something holds. The image is replaced as a
+whole and never changed, so who keeps one has a consistent picture of a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.image import ClusterImage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.types import TopicPartition
+
+NO_EPOCH = -1
+
+
+class ClusterView:
+    """Made first of all that a broker is made of."""
+
+    __slots__ = ("_broker_epoch", "_changed", "_image", "_is_registered", "broker_id", "has_peers")
+
+    def __init__(self, broker_id: int, *, has_peers: bool = False) -> None:
+        """`has_peers`: other brokers share the metadata, so one of them may be the controller."""
+        self.broker_id = broker_id
+        self.has_peers = has_peers
+        self._image = ClusterImage.empty()
+        self._broker_epoch = NO_EPOCH
+        self._changed: asyncio.Future[None] | None = None
+        self._is_registered = asyncio.Event()
+
+    @property
+    def image(self) -> ClusterImage:
+        """The brokers, topics and leaders, as the controller described them last."""
+        return self._image
+
+    def update(self, image: ClusterImage) -> None:
+        """Replace the image."""
+        self._image = image
+        changed, self._changed = self._changed, None
+        if changed is not None:
+            changed.set_result(None)
+
+    @property
+    def broker_epoch(self) -> int:
+        """Of this broker's registration (its znode's czxid); -1 before the first."""
+        return self._broker_epoch
+
+    def registered(self, broker_epoch: int) -> None:
+        """This broker has registered: requests that were meant for an earlier one are refused."""
+        self._broker_epoch = broker_epoch
+        self._is_registered.set()
+
+    async def until_registered(self) -> None:
+        """Wait for the first registration."""
+        await self._is_registered.wait()
+
+    def live_brokers(self) -> dict[int, int]:
+        """The live brokers and the epochs of their registrations."""
+        return {each.broker_id: each.epoch for each in self._image.brokers.values()}
+
+    def is_known(self, name: TopicPartition) -> bool:
+        """Whether the partition exists, here or on another broker."""
+        topic = self._image.topics.get(name.topic)
+        return topic is not None and name.partition in topic.partitions
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether a controller has described the cluster since this broker started."""
+        return not self.has_peers or self.broker_id in self._image.brokers
+
+    async def until_metadata(self) -> None:
+        """Wait for that: before, what is missing from the image may exist all the same."""
+        await self.until(lambda _: self.has_metadata)
+
+    async def until(self, holds: Callable[[ClusterImage], bool]) -> None:
+        """Return when this holds of the image."""
+        while not holds(self._image):
+            if self._changed is None:
+                self._changed = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._changed)

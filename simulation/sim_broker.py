@@ -184,7 +184,7 @@ class SimBroker:
             await self.cluster.world.sleep(self.life, _RETRY_MS)
         self.epoch = node.czxid
         for hosted in self.hosted.values():
-            hosted.partition.broker_epoch = self.epoch
+            hosted.partition.registered(self.epoch)
         self.cluster.checks.registered(self)
         early, self._early = self._early, []
         for request, reply in early:
@@ -309,14 +309,20 @@ class SimBroker:
             return ControlAnswer(StaleBrokerEpoch.code)
         return self.carry_out(request.request)
 
+    def _brokers_changed(self) -> None:
+        live = {each.broker_id: each.epoch for each in self.image.brokers.values()}
+        if live != self.live:
+            self.live = live
+            for hosted in self.hosted.values():
+                hosted.handle(hosted.partition.brokers_changed(live, self.now_ms))
+
     def carry_out(self, request: ControlRequest) -> ControlAnswer:
         if request.controller_epoch < self.controller_epoch:
             return ControlAnswer(StaleControllerEpoch.code)
         self.controller_epoch = request.controller_epoch
         if isinstance(request, UpdateMetadata):
             self.image = self.image.apply(request)
-            self.live.clear()
-            self.live.update({each.broker_id: each.epoch for each in self.image.brokers.values()})
+            self._brokers_changed()
         elif isinstance(request, LeaderAndIsr):
             self._set_strays_aside(request)
             return ControlAnswer(

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from barnabas.broker.runtime.descriptors import plenty
 from barnabas.broker.runtime.disk_threads import OF_THE_LOOP
-from barnabas.broker.seams import Machine
+from barnabas.broker.seams import Seams
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from simulation.whole.costs import BUDGET_US
@@ -210,7 +210,7 @@ class SimBroker:
         }
         files = self.files.mounted()
         bind, lanes = self._network.bind, lambda: OF_THE_LOOP  # which has no threads at all
-        machine = Machine(
+        machine = Seams(
             self.clock,
             self._dice,
             files,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from barnabas.broker.seams import this_machine
+from barnabas.broker.seams import system_seams
 from barnabas.broker.server import Server
 from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.admin.admin import NewTopic
@@ -76,7 +76,7 @@ async def served(directory: Path, days: int, scenario: Callable[[str], None]) ->
         "log.retention.ms": "-1",
         "offsets.retention.check.interval.ms": "50",
     }
-    server = Server(BrokerConfig(config), this_machine()._replace(clock=clock))
+    server = Server(BrokerConfig(config), system_seams()._replace(clock=clock))
     await server.start()
     try:
         await asyncio.to_thread(scenario, f"127.0.0.1:{server.port}")

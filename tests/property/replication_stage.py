@@ -28,13 +28,8 @@ from barnabas.replication.follower import (
     Step,
     Truncate,
 )
-from barnabas.replication.partition import (
-    Advance,
-    Effect,
-    FollowerFetch,
-    Partition,
-    ProposeIsr,
-)
+from barnabas.replication.follower_state import FollowerFetch
+from barnabas.replication.partition import Advance, Effect, Partition, ProposeIsr
 from barnabas.types import TopicPartition
 from tests.unit.replication.epoch_log import EpochLog
 

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from barnabas.broker.seams import this_machine
+from barnabas.broker.seams import system_seams
 from barnabas.broker.server import Server
 from barnabas.config import BrokerConfig
 from barnabas.errors import BarnabasError
@@ -63,7 +63,7 @@ def _keep_objects() -> None:
 async def _serve(config: BrokerConfig, began_at_s: float) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    server = Server(config, this_machine()._replace(keep_objects=_keep_objects))
+    server = Server(config, system_seams()._replace(keep_objects=_keep_objects))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
         # The loop does not turn while logs are recovered, so it would hear of the signal too late.

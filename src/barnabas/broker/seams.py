@@ -23,7 +23,7 @@ def _nothing() -> None:
     """In a process that is not the broker's alone, its collector is not the broker's business."""
 
 
-class Machine(NamedTuple):
+class Seams(NamedTuple):
     """A broker's machine. Connections are made through the event loop that the broker runs on."""
 
     clock: Clock
@@ -42,9 +42,9 @@ class Machine(NamedTuple):
     """What is in memory now stays for long: no cycle collector need look at it again."""
 
 
-def this_machine() -> Machine:
+def system_seams() -> Seams:
     """The one that this process runs on."""
-    return Machine(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
+    return Seams(SystemClock(), SystemRandom(), OsFiles(), bind, _boot_id)
 
 
 def _boot_id() -> bytes:

@@ -45,7 +45,7 @@ Key = tuple[str | bytes, int]
 class Waiter(Protocol):
     """A fetch that found too little and waits for more."""
 
-    def told(self, appended_bytes: int) -> None: ...
+    def notify(self, appended_bytes: int) -> None: ...
 
     def wake(self) -> None: ...
 
@@ -96,17 +96,17 @@ class SessionPartition:
             self._place.unpark(self)
             self._place = None
 
-    def asked_at_ms(self, replica_id: int) -> int | None:
+    def requested_at_ms(self, replica_id: int) -> int | None:
         """When its session had its last request, if it is that replica's."""
         session = self._session
         return session.used_ms if session.replica_id == replica_id else None
 
-    def told(self, appended_bytes: int) -> None:
+    def notify(self, appended_bytes: int) -> None:
         """Bytes became visible."""
         session = self._session
         session.changed[self] = None
         if session.waiter is not None:
-            session.waiter.told(appended_bytes)
+            session.waiter.notify(appended_bytes)
 
     def wake(self) -> None:
         """Something changed that the reader must see at once."""

@@ -6,9 +6,22 @@ finds itself at the very end, and one that reaches the end of its fetch before k
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+NO_EPOCH = -1
 UNKNOWN_OFFSET = -1
 UNKNOWN_EPOCH = -1
 NEVER_MS = -(1 << 62)
+
+
+class FollowerFetch(NamedTuple):
+    """A replica's fetch. `broker_epoch` tells the registrations of its broker apart (KIP-903)."""
+
+    replica: int
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    log_start_offset: int = UNKNOWN_OFFSET
+    broker_epoch: int = UNKNOWN_EPOCH
 
 
 class Remote:
@@ -18,6 +31,7 @@ class Remote:
         "broker_epoch",
         "caught_up_at_ms",
         "fetched_at_ms",
+        "last_fetch",
         "leader_end_at_fetch",
         "log_end_offset",
         "log_start_offset",
@@ -32,9 +46,15 @@ class Remote:
         """When it last had all that the leader had."""
         self.fetched_at_ms = NEVER_MS
         self.leader_end_at_fetch = UNKNOWN_OFFSET
+        self.last_fetch: FollowerFetch | None = None
+        """None before the first one in this leader epoch."""
 
-    def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
-        """It asks for `offset`, so it has everything below."""
+    def fetched(self, fetch: FollowerFetch, leader_end: int, now_ms: int) -> None:
+        """The follower asks for an offset, so it has everything below."""
+        offset = fetch.offset
+        self.last_fetch = fetch
+        self.log_start_offset = fetch.log_start_offset
+        self.broker_epoch = fetch.broker_epoch
         if offset >= leader_end:
             self.caught_up_at_ms = max(self.caught_up_at_ms, now_ms)
         elif offset >= self.leader_end_at_fetch:

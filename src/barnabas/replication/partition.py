@@ -16,7 +16,7 @@ alone. A pure machine: it hears of appends, fetches and answers, and says what f
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -29,13 +29,21 @@ from barnabas.errors import (
     InvalidUpdateVersion,
     NewLeaderElected,
     NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
     NotLeaderOrFollower,
     OperationNotAttempted,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from barnabas.replication.follower_state import NEVER_MS, UNKNOWN_EPOCH, UNKNOWN_OFFSET, Remote
+from barnabas.replication.follower_state import (
+    NEVER_MS,
+    UNKNOWN_EPOCH,
+    UNKNOWN_OFFSET,
+    FollowerFetch,
+    Remote,
+)
+from barnabas.replication.replica_selector import InSync
 from barnabas.types import TopicPartition
 
 NO_EPOCH = -1
@@ -56,6 +64,7 @@ _OVERTAKEN = frozenset(
 )
 
 _NO_TOPIC_ID = bytes(16)
+_LEVEL_FOR_MS = 1000  # how exactly it is known since when a follower has had everything
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
@@ -74,25 +83,18 @@ class ProposeIsr(NamedTuple):
 Effect = Advance | ProposeIsr
 
 
-class FollowerFetch(NamedTuple):
-    """A replica's fetch. `broker_epoch` tells the registrations of its broker apart (KIP-903)."""
-
-    replica: int
-    offset: int
-    leader_epoch: int = NO_EPOCH
-    log_start_offset: int = UNKNOWN_OFFSET
-    broker_epoch: int = UNKNOWN_EPOCH
-
-
 class Partition:
     """A replica's view of its partition. It follows until it is told to lead."""
 
     __slots__ = (
+        "_broker_epoch",
         "_lag_time_max_ms",
+        "_live",
+        "_log_start_offset",
+        "_min_insync_replicas",
         "_now_ms",
         "_proposed",
         "_remotes",
-        "broker_epoch",
         "broker_id",
         "controller_epoch",
         "epoch_start_offset",
@@ -101,11 +103,8 @@ class Partition:
         "isr",
         "leader",
         "leader_epoch",
-        "live",
         "log_end_offset",
-        "log_start_offset",
         "maximal_isr",
-        "min_insync_replicas",
         "partition_epoch",
         "replicas",
         "topic_id",
@@ -126,12 +125,10 @@ class Partition:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.broker_id = broker_id
-        self.min_insync_replicas = min_insync_replicas
+        self._min_insync_replicas = min_insync_replicas
         self._lag_time_max_ms = lag_time_max_ms
-        self.broker_epoch = UNKNOWN_EPOCH
-        """Of this broker's own registration."""
-        self.live: Mapping[int, int] = _NOBODY
-        """Each live broker's epoch, kept by the shell. Who is not in it cannot come into sync."""
+        self._broker_epoch = UNKNOWN_EPOCH
+        self._live = _NOBODY
         self.is_leader = False
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
@@ -145,16 +142,59 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.high_watermark = high_watermark
         self.log_end_offset = high_watermark
-        self.log_start_offset = 0
-        """Kept by the shell."""
+        self._log_start_offset = 0
         self._remotes: dict[int, Remote] = {}
         self._proposed: IsrProposal | None = None
         self._now_ms = NEVER_MS
 
     @property
+    def min_insync_replicas(self) -> int:
+        """The topic's `min.insync.replicas`."""
+        return self._min_insync_replicas
+
+    @property
+    def broker_epoch(self) -> int:
+        """Of this broker's own registration."""
+        return self._broker_epoch
+
+    @property
+    def live(self) -> Mapping[int, int]:
+        """The live brokers and their epochs; no other broker can join the ISR."""
+        return self._live
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where this replica's log starts."""
+        return self._log_start_offset
+
+    @property
     def is_changing_isr(self) -> bool:
         """A proposal is with the controller, and what became of it is not known."""
         return self._proposed is not None
+
+    # --- what changes around it ------------------------------------------------------------------
+
+    def configured(self, min_insync_replicas: int) -> None:
+        """The topic's settings have changed."""
+        self._min_insync_replicas = min_insync_replicas
+
+    def registered(self, broker_epoch: int) -> None:
+        """This broker has a new registration."""
+        self._broker_epoch = broker_epoch
+
+    def brokers_changed(self, live: Mapping[int, int], now_ms: int = 0) -> list[Effect]:
+        """Other brokers are live now, or are in another epoch: the high watermark waits for none
+        that has failed. `live` is not changed after this."""
+        has_failed = any(live.get(broker) != epoch for broker, epoch in self._live.items())
+        self._live = live
+        if not has_failed or not self._remotes:
+            return []
+        self._now_ms = max(self._now_ms, now_ms)
+        return self._advance()
+
+    def log_start_moved(self, offset: int) -> None:
+        """The log starts here now: by retention, or DeleteRecords."""
+        self._log_start_offset = offset
 
     # --- what the controller says ----------------------------------------------------------------
 
@@ -233,17 +273,39 @@ class Partition:
         if remote is None:
             raise NotLeaderOrFollower(f"broker {replica} has no replica of {self.topic_partition}")
         if fetch.broker_epoch != UNKNOWN_EPOCH:
-            newest = max(remote.broker_epoch, self.live.get(replica, UNKNOWN_EPOCH))
+            newest = max(remote.broker_epoch, self._live.get(replica, UNKNOWN_EPOCH))
             if fetch.broker_epoch < newest:
                 raise NotLeaderOrFollower(
                     f"broker {replica} has registered as {newest} since it was {fetch.broker_epoch}"
                 )
         self._now_ms = max(self._now_ms, now_ms)
-        remote.fetched(fetch.offset, self.log_end_offset, now_ms)
-        remote.log_start_offset = fetch.log_start_offset
-        remote.broker_epoch = fetch.broker_epoch
+        remote.fetched(fetch, self.log_end_offset, now_ms)
         joining = [replica] if self._may_join(replica, remote) else []
         return [*self._expand(joining), *self._advance()]
+
+    def kept_up(self, requested_at_ms: Callable[[int], int | None], now_ms: int) -> list[Effect]:
+        """Before the log grows: followers that had all of it had so at their last request, too.
+
+        `requested_at_ms`: when a follower's fetch session had its last request, if it has one. An
+        idle partition is not in these requests; but it is in the session, and as in Kafka a
+        request of a session speaks for all its partitions. A follower that has sent none since
+        gets no new time to lag in.
+        """
+        effects: list[Effect] = []
+        for replica, remote in self._remotes.items():
+            fetch = remote.last_fetch
+            if not (
+                fetch is not None
+                and fetch.offset == self.log_end_offset
+                and replica in self.isr
+                and now_ms - remote.caught_up_at_ms > _LEVEL_FOR_MS
+                and self._live.get(replica) in (UNKNOWN_EPOCH, fetch.broker_epoch)
+            ):
+                continue
+            at_ms = requested_at_ms(replica)
+            if at_ms is not None and at_ms > remote.caught_up_at_ms:
+                effects += self.fetched(fetch, at_ms)
+        return effects
 
     def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
         """The controller's answer to what was proposed; an older proposal changes nothing."""
@@ -289,7 +351,7 @@ class Partition:
 
         Where nobody has told its epoch the controller compares, which knows it.
         """
-        epoch = self.live.get(replica)
+        epoch = self._live.get(replica)
         return epoch is not None and (
             UNKNOWN_EPOCH in (epoch, remote.broker_epoch) or remote.broker_epoch == epoch
         )
@@ -328,7 +390,7 @@ class Partition:
 
     def _broker_epoch_of(self, replica: int) -> int:
         if replica == self.broker_id:
-            return self.broker_epoch
+            return self._broker_epoch
         return self._remotes[replica].broker_epoch
 
     def _commit_isr(self, isr: tuple[int, ...]) -> None:
@@ -374,7 +436,7 @@ class Partition:
     def started_at(self, offset: int) -> None:
         """The follower's log is empty, and begins here."""
         assert not self.is_leader, "a leader's log never shrinks"
-        self.log_start_offset = self.high_watermark = self.log_end_offset = offset
+        self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 
     # --- what others want to know ----------------------------------------------------------------
 
@@ -386,9 +448,17 @@ class Partition:
         """When a follower last had all that the leader had; far in the past if it never had."""
         return self._remotes[replica].caught_up_at_ms
 
+    def in_sync(self) -> list[InSync]:
+        """The followers in the ISR that have fetched in this epoch."""
+        return [
+            InSync(replica, remote.log_start_offset, remote.log_end_offset, remote.caught_up_at_ms)
+            for replica, remote in self._remotes.items()
+            if replica in self.isr and remote.last_fetch is not None
+        ]
+
     def low_watermark(self, live: Container[int]) -> int:
         """The smallest log start of the live replicas; -1 while one has not told its own."""
-        smallest = self.log_start_offset
+        smallest = self._log_start_offset
         for replica, remote in self._remotes.items():
             if remote.log_start_offset < smallest and replica in live:
                 smallest = remote.log_start_offset
@@ -411,14 +481,21 @@ class Partition:
     def has_enough_in_sync(self) -> bool:
         """Whether acks=all may be promised: a floor for the ISR, not the number waited for."""
         count = len(self.isr)
-        return count >= self.min_insync_replicas or count >= len(self.replicas)
+        return count >= self._min_insync_replicas or count >= len(self.replicas)
 
     def check_acks_all(self) -> None:
         """Before an append with acks=all (PR-4); raises NotEnoughReplicas."""
         if not self.has_enough_in_sync():
             raise NotEnoughReplicas(
                 f"{self.topic_partition} has {len(self.isr)} replicas in sync, "
-                f"min.insync.replicas is {self.min_insync_replicas}"
+                f"min.insync.replicas is {self._min_insync_replicas}"
+            )
+
+    def check_written_to_all(self) -> None:
+        """After an append with acks=all (PR-4); raises NotEnoughReplicasAfterAppend."""
+        if not self.has_enough_in_sync():
+            raise NotEnoughReplicasAfterAppend(
+                f"{self.topic_partition}: written, but the ISR shrank below min.insync.replicas"
             )
 
     def _not_leader(self) -> NotLeaderOrFollower:

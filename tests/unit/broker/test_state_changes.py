@@ -21,7 +21,8 @@ from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrProposal
 from barnabas.cluster.image import PartitionImage
-from barnabas.replication.partition import FollowerFetch, Partition
+from barnabas.replication.follower_state import FollowerFetch
+from barnabas.replication.partition import Partition
 from barnabas.types import TopicPartition
 from tests.waiting import wait_until
 

@@ -25,7 +25,8 @@ from barnabas.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from barnabas.replication.partition import Advance, FollowerFetch, Partition, ProposeIsr
+from barnabas.replication.follower_state import FollowerFetch
+from barnabas.replication.partition import Advance, Partition, ProposeIsr
 from barnabas.types import TopicPartition
 
 LEADER, FOLLOWER, THIRD = 0, 1, 2

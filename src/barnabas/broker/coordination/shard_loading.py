@@ -20,7 +20,7 @@ from barnabas.types import FileSlice
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from barnabas.broker.coordination.shard import Machine
+    from barnabas.broker.coordination.shard import CoordinatorMachine
     from barnabas.storage.log import Log
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,11 @@ _LOOK_EVERY = 32  # records, between two looks at the clock
 
 
 async def replay(
-    log: Log, machine: Machine, decode: Decode, read_bytes: int, lane: Executor | None = None
+    log: Log,
+    machine: CoordinatorMachine,
+    decode: Decode,
+    read_bytes: int,
+    lane: Executor | None = None,
 ) -> AsyncIterator[None]:
     """Apply everything in the log, also what is appended meanwhile; yields between its slices.
 
@@ -78,14 +82,16 @@ def _read(slices: Sequence[FileSlice]) -> bytes:
             part.release()
 
 
-def _end_transaction(machine: Machine, data: bytes, position: int, header: BatchHeader) -> None:
+def _end_transaction(
+    machine: CoordinatorMachine, data: bytes, position: int, header: BatchHeader
+) -> None:
     marker = read_marker(data, position, header)
     if marker is not None:  # else another kind of control record
         machine.end_transaction(header.producer_id, marker.type == COMMIT)
 
 
 def _apply(
-    machine: Machine, record: Record, producer_id: int, decode: Decode, unknown: set[int]
+    machine: CoordinatorMachine, record: Record, producer_id: int, decode: Decode, unknown: set[int]
 ) -> None:
     try:
         decoded = decode(record.key, record.value)

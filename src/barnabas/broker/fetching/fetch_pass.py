@@ -318,7 +318,7 @@ class FetchPass:
     def _disk_failed(self, replica: Replica, error: OSError) -> None:
         if not is_out_of_descriptors(error):  # which is said once for all
             _log.error("read of %s failed: %s", replica.topic_partition, error)
-        self._context.node.replicas.fail_directory(replica, error)
+        replica.fail(error)
 
     # --- answering -------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from barnabas.protocol.messages.fetch import (
     FetchResponse,
 )
 from barnabas.replication.fetch_session import FetchSession
-from barnabas.replication.partition import FollowerFetch
+from barnabas.replication.follower_state import FollowerFetch
 from barnabas.replication.throttle import Throttle
 
 ANY_REPLICA = -2

@@ -48,7 +48,7 @@ class NearPass(FetchPass):
 
     def _preferred(self, replica: Replica, offset: int) -> int | None:
         brokers = self._context.node.image.brokers
-        followers = replica.in_sync()
+        followers = replica.partition.in_sync()
         racks = {
             each.broker_id: brokers[each.broker_id].rack
             for each in followers

@@ -94,7 +94,7 @@ def _delete(
 
 
 def _low_watermark(context: Context, replica: Replica) -> int:
-    return replica.partition.low_watermark(context.node.replicas.live)
+    return replica.partition.low_watermark(context.node.view.live_brokers())
 
 
 async def _wait(
@@ -140,7 +140,7 @@ def _delete_below(context: Context, replica: Replica, offset: int) -> int:
     try:
         log.raise_log_start(offset)
     except OSError as error:
-        context.node.replicas.fail_directory(replica, error)
+        replica.fail(error)
         raise KafkaStorageError(str(error)) from error
     replica.log_start_moved()
     return offset

@@ -44,7 +44,7 @@ async def _carry_out(context: Context, request: LeaderAndIsrRequest) -> LeaderAn
         value = leader_and_isr_value(request, context.version, configs)
         for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
             check_order(context, request.broker_epoch)
-            codes.update(await node.control.obey(piece))
+            codes.update(await node.control.handle(piece))
     except KafkaError as error:
         return LeaderAndIsrResponse(error_code=error.code)
     return leader_and_isr_response(value, codes)

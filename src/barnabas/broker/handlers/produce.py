@@ -19,16 +19,19 @@ from barnabas.broker.context import Context
 from barnabas.broker.network.channel import Hold, Later, Outcome, Staged
 from barnabas.broker.partitions.batch_conversion import Preparation
 from barnabas.broker.partitions.replica import Replica
+from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import INTERNAL_TOPICS
+from barnabas.coordinator.decision import TransactionalBatch
 from barnabas.errors import (
+    CorruptData,
     InvalidRecord,
     InvalidRequiredAcks,
     InvalidTopic,
     KafkaError,
     KafkaStorageError,
-    NotEnoughReplicasAfterAppend,
     RequestTimedOut,
     TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
     UnsupportedCompressionType,
 )
 from barnabas.protocol.messages.produce import (
@@ -40,7 +43,7 @@ from barnabas.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from barnabas.protocol.wire import Records
-from barnabas.records.batch import CODEC_MASK, TRANSACTIONAL
+from barnabas.records.batch import CODEC_MASK, TRANSACTIONAL, read_header
 from barnabas.records.compression import NONE, ZSTD
 from barnabas.records.plausible import is_plausible
 from barnabas.storage.batch_validation import ATTRIBUTES_LOW_AT, codec_of, is_transactional
@@ -59,6 +62,7 @@ Unprepared = list[tuple[str, PartitionProduceData, Preparation]]
 ACKS_NONE, ACKS_ALL = 0, -1
 _ZSTD = 7  # the first version that may carry it (KIP-110)
 _ACKS = (ACKS_NONE, 1, ACKS_ALL)
+_KNOWS_ABORTABLE = 11  # the first version that may answer TRANSACTION_ABORTABLE
 _MAX_VERIFIED = 1000  # topics of a connection whose compressed batches are believed
 
 
@@ -69,7 +73,7 @@ def handle(context: Context, request: ProduceRequest) -> Outcome:
         return Hold(produced.finish(unprepared))
     if (
         request.transactional_id is not None
-        and context.node.verifier is not None
+        and context.node.verification.may_wait
         and produced.must_ask()
     ):
         return Hold(produced.finish([]))
@@ -142,12 +146,10 @@ class _Produced(Staged):
 
     def must_ask(self) -> bool:
         """Whether a coordinator on another broker has to be asked before the append."""
-        from barnabas.broker.coordination.verification import unverified  # few brokers need it
-
-        return bool(unverified(self._context.node, self._transactional()))
+        return bool(self._context.node.verification.unverified(self._transactional()))
 
     def _transactional(self) -> Iterator[Unverified]:
-        from barnabas.broker.coordination.verification import batches_of
+        from barnabas.broker.coordination.verification import batches_of  # few brokers need it
 
         transactional_id = self._request.transactional_id
         assert transactional_id is not None
@@ -169,10 +171,9 @@ class _Produced(Staged):
                 self._prepared(topic, data, await preparation())
             except KafkaError as error:
                 self._refuse(topic, data, error)
-        if self._context.node.verifier is not None and self._request.transactional_id is not None:
-            from barnabas.broker.coordination.verification import verify
-
-            await verify(self._context.node, self._transactional())
+        verification = self._context.node.verification
+        if verification.may_wait and self._request.transactional_id is not None:
+            await verification.verify(self._transactional())
         self.append_all()
         self._context.node.replicas.write_staged()
         answer = self.answer()
@@ -253,10 +254,25 @@ def admitted(
     if attributes & CODEC_MASK == ZSTD and context.version < _ZSTD:
         raise UnsupportedCompressionType(f"zstd needs Produce version {_ZSTD}")
     if attributes & TRANSACTIONAL:
-        from barnabas.broker.coordination.verification import check_produced  # few brokers need it
-
-        check_produced(context, replica, transactional_id, records)
+        _check_transactional(context, replica, transactional_id, records)
     return replica
+
+
+def _check_transactional(
+    context: Context, replica: Replica, transactional_id: str | None, records: memoryview
+) -> None:
+    """Whether a transactional batch may be appended now; raises the row for the producer."""
+    if transactional_id is None or not context.allowed_to(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    ):
+        raise TransactionalIdAuthorizationFailed
+    try:
+        header = read_header(records)
+    except CorruptData:
+        return  # the append is refused for it
+    batch = TransactionalBatch(transactional_id, header.producer_id, header.producer_epoch)
+    knows_abortable = context.version >= _KNOWS_ABORTABLE
+    context.node.verification.check_open(replica, batch, knows_abortable=knows_abortable)
 
 
 def append(
@@ -270,7 +286,7 @@ def append(
     try:
         return replica.append(records, node.clock.wall_ms(), is_unseen)
     except OSError as error:
-        node.replicas.fail_directory(replica, error)
+        replica.fail(error)
         raise KafkaStorageError(str(error)) from error
 
 
@@ -341,11 +357,8 @@ async def _wait(
                     await replica.flushed(end_offset)
                     if replica.log.is_failed:
                         raise KafkaStorageError(f"{replica.topic_partition} cannot be written")
-            if acks == ACKS_ALL and not replica.partition.has_enough_in_sync():
-                raise NotEnoughReplicasAfterAppend(
-                    f"{replica.topic_partition}: written, but the ISR shrank below "
-                    "min.insync.replicas"
-                )
+            if acks == ACKS_ALL:
+                replica.partition.check_written_to_all()
         except TimeoutError:
             answer.error_code = RequestTimedOut.code
             answer.error_message = f"not replicated within {timeout_ms} ms"

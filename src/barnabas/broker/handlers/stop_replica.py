@@ -39,7 +39,7 @@ async def _carry_out(context: Context, request: StopReplicaRequest) -> StopRepli
         for value in values:
             for piece in in_pieces(value, _PARTITIONS_AT_ONCE):
                 check_order(context, request.broker_epoch)
-                codes.update(await node.control.obey(piece))
+                codes.update(await node.control.handle(piece))
     except KafkaError as error:
         return StopReplicaResponse(error_code=error.code)
     return stop_replica_response(codes)

@@ -12,7 +12,6 @@ from typing import cast
 from barnabas.broker.context import Context
 from barnabas.broker.coordination.offset_topics import Refused, add_refused, screen
 from barnabas.broker.coordination.pending_reply import ShardOutcome, as_coordinator, joined, settled
-from barnabas.broker.coordination.verification import check_open, unverified, verify
 from barnabas.broker.coordination.verifier import Unverified
 from barnabas.broker.network.channel import Hold, Outcome
 from barnabas.broker.security.authorization import Operation, ResourceType
@@ -63,19 +62,19 @@ def _commit_allowed(
 def _to_be_verified(context: Context, request: TxnOffsetCommitRequest) -> list[Unverified]:
     """About what the transaction's coordinator has to be asked first, if it is elsewhere."""
     node = context.node
-    if node.verifier is None or not request.topics:
+    if not node.verification.may_wait or not request.topics:
         return []
     try:
         partition = TopicPartition(GROUP_TOPIC, node.groups.partition_of(request.group_id))
     except KafkaError:
         return []  # the commit says so, in its own words
-    return unverified(node, [Unverified(partition, _batch(request))])
+    return node.verification.unverified([Unverified(partition, _batch(request))])
 
 
 async def _commit_verified(
     context: Context, request: TxnOffsetCommitRequest, refused: Refused, asked: list[Unverified]
 ) -> Message:
-    await verify(context.node, asked)
+    await context.node.verification.verify(asked)
     return await settled(_commit_allowed(context, request, refused), context.node.replicas)
 
 
@@ -96,8 +95,7 @@ def _commit(context: Context, request: TxnOffsetCommitRequest) -> ShardOutcome:
     except KafkaError as error:
         return failed(error)
     try:
-        check_open(
-            context.node,
+        context.node.verification.check_open(
             shard.replica,
             _batch(request),
             knows_abortable=context.version >= _KNOWS_ABORTABLE,

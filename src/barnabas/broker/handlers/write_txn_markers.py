@@ -9,7 +9,7 @@ import asyncio
 from contextlib import suppress
 
 from barnabas.broker.context import Context
-from barnabas.broker.coordination.markers import Ending, Placed, append_marker
+from barnabas.broker.coordination.marker_append import Ending, PlacedMarker
 from barnabas.broker.network.channel import Later, Outcome, Staged
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import (
@@ -41,7 +41,7 @@ class _Ended(Staged):
 
     def __init__(self, context: Context, request: WriteTxnMarkersRequest) -> None:
         self._context = context
-        self._placed: list[tuple[Placed, WritableTxnMarkerPartitionResult]] = []
+        self._placed: list[tuple[PlacedMarker, WritableTxnMarkerPartitionResult]] = []
         is_allowed = context.allowed(CLUSTER_NAME) or context.allowed_to(
             Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
         )
@@ -70,7 +70,7 @@ class _Ended(Staged):
         self, topic_partition: TopicPartition, ending: Ending
     ) -> WritableTxnMarkerPartitionResult:
         try:
-            placed = append_marker(self._context.node, topic_partition, ending)
+            placed = self._context.node.marker_append.append(topic_partition, ending)
         except KafkaError as error:
             return _failed(topic_partition.partition, error)
         result = WritableTxnMarkerPartitionResult(partition_index=topic_partition.partition)
@@ -78,15 +78,14 @@ class _Ended(Staged):
         return result
 
     def answer(self) -> WriteTxnMarkersResponse | Later:
-        node = self._context.node
         waiting: list[_Waiting] = []
         for placed, result in self._placed:
             if placed.replica.log.is_failed:
                 result.error_code = KafkaStorageError.code
             elif placed.is_committed:
-                placed.tell(node)
+                placed.committed()
             else:
-                waiting.append((placed.when_committed(node), result))
+                waiting.append((placed.when_committed(), result))
         return self._wait(waiting) if waiting else self._response
 
     async def _wait(self, waiting: list[_Waiting]) -> WriteTxnMarkersResponse:

@@ -24,8 +24,9 @@ from barnabas.errors import NotController
 from barnabas.metrics import Counter, Family, Sample, text
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Node
     from barnabas.broker.controller.runner import ControllerRunner
+    from barnabas.broker.node import Node
+    from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.broker.replication.fetchers import Fetchers
@@ -38,13 +39,15 @@ _FETCHERS = "kafka.server:type=FetcherLagMetrics,name="
 _NOT_IN_OFFICE = Counts(0, 0, 0, 0)
 
 
-def page(node: Node, fetchers: Fetchers | None) -> bytes:
+def page(node: Node, proposals: AlterPartitionQueue, fetchers: Fetchers | None) -> bytes:
     """All metrics of a broker, at this moment; `fetchers` of one that has others to follow."""
-    return text(_families(node, fetchers)).encode()
+    return text(_families(node, proposals, fetchers)).encode()
 
 
-def _families(node: Node, fetchers: Fetchers | None) -> Iterator[Family]:
-    yield from _of_replicas(node.replicas)
+def _families(
+    node: Node, proposals: AlterPartitionQueue, fetchers: Fetchers | None
+) -> Iterator[Family]:
+    yield from _of_replicas(node.replicas, proposals)
     yield from _of_controller(node.controller)
     yield _of_fetchers(fetchers)
 
@@ -52,7 +55,7 @@ def _families(node: Node, fetchers: Fetchers | None) -> Iterator[Family]:
 # --- replicas ------------------------------------------------------------------------------------
 
 
-def _of_replicas(replicas: Replicas) -> Iterator[Family]:
+def _of_replicas(replicas: Replicas, proposals: AlterPartitionQueue) -> Iterator[Family]:
     led = [replica for replica in replicas if replica.partition.is_leader]
     short = sum(map(_is_under_replicated, led))
     too_short = sum(not replica.partition.has_enough_in_sync() for replica in led)
@@ -66,9 +69,9 @@ def _of_replicas(replicas: Replicas) -> Iterator[Family]:
     ):
         yield _gauge(f"{_REPLICAS}{name}", sentence, value)
     for name, counter, sentence in (
-        ("IsrShrinksPerSec", replicas.isr_shrinks, "ISRs made smaller by their leader here"),
-        ("IsrExpandsPerSec", replicas.isr_expands, "ISRs made larger by their leader here"),
-        ("FailedIsrUpdatesPerSec", replicas.failed_isr_updates, "ISRs refused by the controller"),
+        ("IsrShrinksPerSec", proposals.isr_shrinks, "ISRs made smaller by their leader here"),
+        ("IsrExpandsPerSec", proposals.isr_expands, "ISRs made larger by their leader here"),
+        ("FailedIsrUpdatesPerSec", proposals.failed_updates, "ISRs refused by the controller"),
     ):
         yield _counter(f"{_REPLICAS}{name}", sentence, counter)
 

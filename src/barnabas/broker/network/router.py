@@ -23,9 +23,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from barnabas.broker.context import Context, Node
+from barnabas.broker.context import Context
 from barnabas.broker.network.channel import LARGE_BYTES, Channel, Hold, Outcome
 from barnabas.broker.network.connections import Connections
+from barnabas.broker.node import Node
 from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Address, Connection

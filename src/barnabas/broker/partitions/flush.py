@@ -35,7 +35,7 @@ async def flush(replica: Replica, replicas: Replicas, clock: Clock) -> None:
             replica.sync_ended()
     except OSError as error:
         replica.flush = None
-        replicas.fail_directory(replica, error)
+        replica.fail(error)
     else:
         replica.flush = None
         # What was appended since need not be on disk.

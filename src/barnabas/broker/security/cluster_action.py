@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from barnabas.broker.context import Context
 from barnabas.broker.security.authorization import CLUSTER_NAME
 from barnabas.cluster.image import TopicImage
+from barnabas.cluster.loading import load_configs_of
 from barnabas.cluster.store import MetadataError
 from barnabas.errors import BrokerNotAvailable, ClusterAuthorizationFailed, StaleBrokerEpoch
 
@@ -53,10 +54,17 @@ async def configs_of(context: Context, topics: Iterable[str]) -> Mapping[str, Ma
     Raises BrokerNotAvailable if the metadata store cannot say: the request is not to be answered
     then, so that the controller sends it again.
     """
-    try:
-        return await context.node.topic_configs(topics)
-    except MetadataError as error:
-        raise BrokerNotAvailable(f"the configs of topics are out of reach: {error}") from error
+    configs: dict[str, Mapping[str, str]] = {}
+    for name in topics:
+        known = context.node.image.topics.get(name)
+        if known is not None:
+            configs[name] = known.config
+            continue
+        try:
+            configs.update(await load_configs_of(context.node.store, [name]))
+        except MetadataError as error:
+            raise BrokerNotAvailable(f"the configs of topics are out of reach: {error}") from error
+    return configs
 
 
 async def gone_under(context: Context, controller_epoch: int) -> Mapping[str, TopicImage]:
@@ -65,6 +73,6 @@ async def gone_under(context: Context, controller_epoch: int) -> Mapping[str, To
     Raises as `configs_of` does.
     """
     try:
-        return await context.node.gone_topics.under(controller_epoch)
+        return await context.node.deleted_topics.under(controller_epoch)
     except MetadataError as error:
         raise BrokerNotAvailable(f"the list of topics is out of reach: {error}") from error

@@ -12,7 +12,7 @@ import pytest
 from barnabas.broker.configs.config_edit import Change, Operation, increments, replacement
 from barnabas.broker.configs.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.configs.effective_config import Source, topic_configs
-from barnabas.broker.seams import this_machine
+from barnabas.broker.seams import system_seams
 from barnabas.broker.server import Server
 from barnabas.clock import SystemClock
 from barnabas.cluster import config_changes, layout
@@ -108,7 +108,7 @@ def run(directory: Path, scenario: Callable[[Running], Awaitable[None]], **setti
         config = BrokerConfig(
             {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory), **named}
         )
-        server = Server(config, this_machine()._replace(clock=clock))
+        server = Server(config, system_seams()._replace(clock=clock))
         await server.start()
         try:
             await scenario(Running(server, clock))

@@ -11,7 +11,7 @@ from barnabas.broker.handlers.produce import ACKS_ALL, settled
 from barnabas.broker.partitions.replica import Replica
 from barnabas.errors import KafkaStorageError
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-from barnabas.replication.partition import FollowerFetch
+from barnabas.replication.follower_state import FollowerFetch
 from tests.raw_client import PATIENCE_S
 from tests.unit.broker.hosting import HeldFiles, Hosted
 from tests.waiting import until

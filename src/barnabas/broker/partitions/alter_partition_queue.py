@@ -1,0 +1,75 @@
+"""The ISR changes that leaders on this broker propose, until they are answered (KIP-497).
+
+    leader --> submit --> queue --> replication.alter_partition --> controller
+       ^______________ future ________________________|
+
+It stands between replicas, which know nothing of a controller, and the one that sends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.metrics import Counter
+
+if TYPE_CHECKING:
+    from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
+    from barnabas.replication.partition import Partition
+    from barnabas.types import TopicPartition
+
+
+class PendingProposal(NamedTuple):
+    """A proposal, the leader's view of its partition, and the future that gets the answer."""
+
+    partition: Partition
+    proposal: IsrProposal
+    answer: asyncio.Future[IsrAnswer]
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the partition is still led in the state for which this was proposed."""
+        partition, proposal = self.partition, self.proposal
+        return (
+            not self.answer.done()
+            and partition.is_leader
+            and partition.leader_epoch == proposal.leader_epoch
+            and partition.partition_epoch == proposal.partition_epoch
+        )
+
+
+class AlterPartitionQueue:
+    """Of one broker. The last proposal of a partition counts."""
+
+    __slots__ = ("_arrived", "_pending", "failed_updates", "isr_expands", "isr_shrinks")
+
+    def __init__(self) -> None:
+        self._pending: dict[TopicPartition, PendingProposal] = {}
+        self._arrived = asyncio.Event()
+        self.isr_shrinks = Counter()
+        self.isr_expands = Counter()
+        """What the controller has agreed to."""
+        self.failed_updates = Counter()
+
+    def submit(self, partition: Partition, proposal: IsrProposal) -> asyncio.Future[IsrAnswer]:
+        """Propose an ISR to the controller. Who is no longer interested cancels the future."""
+        answer: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
+        self._pending[proposal.topic_partition] = PendingProposal(partition, proposal, answer)
+        self._arrived.set()
+        return answer
+
+    def put_back(self, pending: PendingProposal) -> None:
+        """It was not answered: it goes with the next ones, unless there is a newer one."""
+        self._pending.setdefault(pending.proposal.topic_partition, pending)
+        self._arrived.set()
+
+    async def take(self) -> list[PendingProposal]:
+        """Wait for proposals, and take all that are current."""
+        await self._arrived.wait()
+        self._arrived.clear()
+        pending, self._pending = self._pending, {}
+        return [each for each in pending.values() if each.is_current]
+
+    def clear(self) -> None:
+        """No proposal is sent any more."""
+        self._pending.clear()

@@ -22,6 +22,7 @@ from barnabas.broker.configs.dynamic_config import DynamicConfig, apply_log_leve
 from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VERSION
 from barnabas.broker.configs.inter_broker_version import writes_isrs
 from barnabas.broker.context import Node
+from barnabas.broker.controller.event_loop import ControllerSettings
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.broker.coordination.internal_topics import InternalTopics
@@ -195,28 +196,27 @@ class Server:
         peers = Peers(self.config, self.clock, self.random) if self._view.has_peers else None
         self._controller = ControllerRunner(
             self._metadata,
-            self.broker_id,
+            self._view,
             self.clock,
             self.random,
+            ControllerSettings.of(self.config),
             lambda request: self.node.control.obey(request),
             latest_epoch_of=self._latest_epoch_of,
             peers=peers,
+            registered=self._registered,
         )
-        self._controller.on_registered = self._registered
         self._node = Node(
             self.config,
             self.clock,
             self._view,
             self._replicas,
             self._controller,
-            ProducerIds(self._controller),
+            ProducerIds(self._controller.allocate_producer_id_block),
         )
-        self._controller.seen = lambda: self._view.image
-        self._controller.configure(self.config)
         self._node.config_listeners.append(self._controller.configure)
         self._node.random = self.random
         self._node.store = self._metadata
-        self._node.internal_topics = InternalTopics(self._controller)
+        self._node.internal_topics = InternalTopics(self._controller.auto_create_topics)
         self._replicas.on_leading = self._node.coordinators.leading
         self._replicas.on_left = self._node.coordinators.left
         self._node.fetch_sessions = FetchSessions(
@@ -269,7 +269,7 @@ class Server:
     def _loss_is_known(self) -> None:
         assert self._logs is not None and self._controller is not None
         self._logs.loss_is_known(self._machine.boot_id())
-        self._tell(self._controller.is_whole())
+        self._tell(self._controller.withdraw_loss_warning())
 
     def _tell(self, work: Coroutine[Any, Any, None]) -> None:
         """Have the controller, or the store, told of something that nobody waits for."""
@@ -277,10 +277,8 @@ class Server:
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
-    def _registered(self, broker: BrokerImage) -> None:
-        """The session has begun, or another one after it: requests of an older one are refused."""
-        self.node.replicas.broker_epoch = broker.epoch
-        self._view.registered(broker.epoch)
+    def _registered(self, broker_epoch: int) -> None:
+        self.node.replicas.broker_epoch = broker_epoch
 
     def _is_known(self, image: ClusterImage) -> bool:
         """Whether the controller knows of this registration, and has said so.

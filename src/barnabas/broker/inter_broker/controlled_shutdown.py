@@ -132,7 +132,7 @@ async def _ask_as_long_as_it_helps(node: Node, links: PeerLinks) -> Sequence[Top
 
 async def _ask(node: Node, links: PeerLinks) -> Sequence[TopicPartition]:
     """What is left; raises BarnabasError if the controller does not answer, or refuses."""
-    if node.controller.is_in_office:
+    if node.controller.is_active:
         return await node.controller.controlled_shutdown(node.broker_id, node.view.broker_epoch)
     controller_id = node.controller.controller_id
     if controller_id in (-1, node.broker_id):

@@ -134,7 +134,7 @@ class Proposals:
         node = self._node
         if self._writes is not None:
             return await self._writes.write(proposals)
-        if node.controller.is_in_office:
+        if node.controller.is_active:
             return await node.controller.alter_partitions(
                 node.broker_id, node.view.broker_epoch, proposals
             )

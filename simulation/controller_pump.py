@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.controller.topic_deletion import Deletions
+from barnabas.broker.controller.topic_deletion import TopicDeletions
 from barnabas.broker.controller.topic_nodes import TopicNodes
 from barnabas.broker.inter_broker import log_dir_event_notifications as log_dir_notifications
 from barnabas.cluster import layout
@@ -88,7 +88,7 @@ class ControllerPump:
         self._due: dict[str, None] = {}  # of those paths, what has changed
         self._touched: dict[str, None] = {}  # topics whose node has changed
         self._lost: list[tuple[int, Sequence[TopicPartition], int]] = []
-        self._deletions = Deletions()
+        self._deletions = TopicDeletions()
         self._topics: TopicNodes | None = None
         self._works: deque[_Work] = deque()
         self._channels = Channels(broker, self._answered)
@@ -149,7 +149,7 @@ class ControllerPump:
         world, options = broker.cluster.world, broker.cluster.options
         world.tell("broker {} is the controller, epoch {}", broker.broker_id, epoch)
         self._due, self._touched, self._lost = {}, {}, []
-        self._deletions = Deletions()
+        self._deletions = TopicDeletions()
         for path in self._watchers:
             store.watch(path, partial(self._changed, path, version))
         reader = self._topics = TopicNodes(

@@ -79,14 +79,14 @@ def test_brokers_and_controllers_die_and_come_back(server: ZooKeeperProcess) -> 
         assert {each.leader for each in partitions} == {1, 2}
         await three[1].die()
         await three.all_know(2)
-        assert three[2].runner.is_in_office
+        assert three[2].runner.is_active
         assert three[2].image.controller_epoch == 2
         partitions = three[2].image.topics["t"].partitions.values()
         assert {(each.leader, each.isr) for each in partitions} == {(2, (2,))}
         for broker_id in (3, 1):
             back = await three.start(broker_id)
             await until(lambda back=back: len(back.hosted) == 300, WELL_WITHIN_S)  # type: ignore[misc]
-        (topic,) = await three[1].runner.wish_topics([NewTopic("u", 1, 3)])
+        (topic,) = await three[1].runner.auto_create_topics([NewTopic("u", 1, 3)])
         assert topic == three[1].image.topics["u"]
         await delete_topic(three[2].runner, "t")
         await until(lambda: all("t" not in three[n].image.topics for n in (1, 2, 3)))
@@ -102,13 +102,13 @@ def test_sessions_that_end_are_followed_by_others(server: ZooKeeperProcess) -> N
         await three[1].runner.create_topic(NewTopic("t", assignment={0: [1, 2, 3]}))
         for broker_id in (1, 2, 3):
             broker = three[broker_id]
-            was_in_office = broker.runner.is_in_office
+            was_active = broker.runner.is_active
             before = len(broker.epochs)
             await three.stores.expire(broker.store)
             await until(lambda b=broker, n=before: len(b.epochs) > n, WELL_WITHIN_S)  # type: ignore[misc]
             await three.all_know(1, 2, 3)
             if broker_id == 1:
-                assert was_in_office
+                assert was_active
 
         def agreed() -> bool:
             images = [each.image for each in three.all.values()]
@@ -116,7 +116,7 @@ def test_sessions_that_end_are_followed_by_others(server: ZooKeeperProcess) -> N
             return len({each.controller_epoch for each in images}) == 1 and leader > 0
 
         await until(agreed, WELL_WITHIN_S)
-        (controller,) = [each for each in three.all.values() if each.runner.is_in_office]
+        (controller,) = [each for each in three.all.values() if each.runner.is_active]
         assert controller.image.controller_epoch >= 2
         partition = controller.runner.image.topics["t"].partitions[0]
         assert partition.leader in partition.isr
@@ -141,7 +141,7 @@ def test_a_server_that_was_killed_is_waited_for(server: ZooKeeperProcess) -> Non
                         await broker.runner.create_topics([NewTopic("u", 1, 3)])
                 await asyncio.sleep(0.05)
         await three.all_know(1, 2, 3)
-        assert sum(each.runner.is_in_office for each in three.all.values()) == 1
+        assert sum(each.runner.is_active for each in three.all.values()) == 1
         assert all(T0 in each.hosted for each in three.all.values())
 
     scenario(server, "restart", play)

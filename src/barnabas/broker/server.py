@@ -23,6 +23,7 @@ from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.configs.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VERSION
 from barnabas.broker.configs.inter_broker_version import writes_isrs
+from barnabas.broker.controller.event_loop import ControllerSettings
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.broker.coordination.coordinators import Coordinators
@@ -176,16 +177,15 @@ class Parts:
         )
         self.controller = ControllerRunner(
             store,
-            view.broker_id,
+            view,
             clock,
             seams.random,
+            ControllerSettings.of(config),
             self.control.handle,
             self.replicas.latest_epoch_of,
             None if others is None else others.peers,
+            self.replicas.registered,
         )
-        self.controller.configure(config)
-        self.controller.on_registered = self._registered
-        self.controller.seen = self._seen
         self.alter_partition: AlterPartition | None = None
         self.zk_alter_partition: ZkAlterPartition | None = None
         self.shutdown: ControlledShutdown | None = None
@@ -245,8 +245,8 @@ class Parts:
             DeletedTopics(view, store),
             self.coordinators,
             Verification(self.config, self.replicas, self.coordinators, verifier),
-            ProducerIds(self.controller),
-            InternalTopics(self.controller),
+            ProducerIds(self.controller.allocate_producer_id_block),
+            InternalTopics(self.controller.auto_create_topics),
             self.controller,
             self.dynamic_config,
         )
@@ -270,13 +270,6 @@ class Parts:
             seams.files,
             inline=seams.cleans_inline,
         )
-
-    def _registered(self, broker: BrokerImage) -> None:
-        self.node.view.registered(broker.epoch)
-        self.replicas.registered(broker.epoch)
-
-    def _seen(self) -> ClusterImage:
-        return self.node.view.image
 
 
 class Server:
@@ -442,7 +435,7 @@ class Server:
     async def _until_whole(self, parts: Parts) -> None:
         await parts.unplaced.until_placed()
         self._logs.loss_is_known(self._seams.boot_id())
-        await parts.controller.is_whole()
+        await parts.controller.withdraw_loss_warning()
 
     def _is_registered_in(self, image: ClusterImage) -> bool:
         """Whether the controller has seen this registration, and has sent it.

@@ -89,7 +89,7 @@ def test_only_the_controller_says_that_a_topic_is_not_there(room: MachineRoom) -
         await brokers.start()
         for each in brokers.running:
             assert each.server is not None and each.life is not None
-            is_controller = each.server.node.controller.is_in_office
+            is_controller = each.server.node.controller.is_active
             code = await each.life.call(ask(each.server))
             assert code == (UnknownTopicOrPartition if is_controller else NotController).code
         await brokers.stop()

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+from barnabas.broker.cluster_view import ClusterView
+from barnabas.broker.controller.event_loop import ControllerSettings
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.broker.inter_broker import control_plane_wire, update_metadata_wire
@@ -63,7 +65,7 @@ class SomeBroker:
     def __init__(self, session: MetadataStore, broker_id: int, **settings: str) -> None:
         self.id = broker_id
         self.store = session
-        self.image = ClusterImage.empty()
+        self.view = ClusterView(broker_id, has_peers=True)
         self.hosted: dict[TopicPartition, PartitionImage] = {}
         self.told: list[ControlRequest] = []
         self.codes: dict[TopicPartition, int] = {}  # what it answers, where not 0
@@ -82,23 +84,28 @@ class SomeBroker:
         clock, random = SystemClock(), SystemRandom()
         self.runner = ControllerRunner(
             self.store,
-            broker_id,
+            self.view,
             clock,
             random,
+            ControllerSettings.of(self.config),
             self._deliver,
             peers=Peers(self.config, clock, random),
+            registered=self.epochs.append,
         )
-        self.runner.on_registered = self._registered
-        self.runner.seen = lambda: self.image
-        self.runner.configure(self.config)
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.port = 0
 
     # --- life ------------------------------------------------------------------------------------
 
+    @property
+    def image(self) -> ClusterImage:
+        return self.view.image
+
     async def start(self) -> None:
         await self.listen()
+        cluster_id = await ensure_base(self.store, None, SystemRandom())
+        self.view.update(self.image._replace(cluster_id=cluster_id))
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", self.port, "PLAINTEXT")
         await self.runner.start(
             BrokerImage(self.id, (endpoint,), None, 0, may_have_lost=self.may_have_lost)
@@ -106,10 +113,6 @@ class SomeBroker:
 
     async def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int]:
         return self.carry_out(request)
-
-    def _registered(self, broker: BrokerImage) -> None:
-        self.epochs.append(broker.epoch)
-        self.image = self.image._replace(cluster_id=self.runner.cluster_id)
 
     async def listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
@@ -143,7 +146,7 @@ class SomeBroker:
             raise StaleControllerEpoch
         self.told.append(request)
         if isinstance(request, UpdateMetadata):
-            self.image = self.image.apply(request)
+            self.view.update(self.image.apply(request))
             return {}
         if isinstance(request, LeaderAndIsr):
             for state in request.partitions:

@@ -1,18 +1,17 @@
-"""How the controller speaks to another broker: one request after the other, until each is answered.
+"""The controller's channel to one other broker: a request at a time, until each is answered.
 
-A broker that cannot be reached is tried again for as long as it is registered; what was decided in
-the meantime waits (`control_backlog`). A channel is for one registration: when that is gone, so is
-all that was to be told, since the next one is told everything anew.
+A broker that cannot be reached is retried for as long as it is registered; what is decided in the
+meantime waits (`request_backlog`). A channel is for one registration: when that ends, so do all
+requests, since the next registration is sent everything again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from barnabas.broker.controller.request_backlog import Backlog, Wanted
+from barnabas.broker.controller.request_backlog import PendingRequest, RequestBacklog
 from barnabas.broker.inter_broker import control_plane_wire as wire
 from barnabas.broker.inter_broker import update_metadata_wire
 from barnabas.cluster.controller_requests import ControlRequest, LeaderAndIsr, StopReplica
@@ -31,7 +30,7 @@ from barnabas.protocol.messages.stop_replica import StopReplicaResponse
 from barnabas.protocol.messages.update_metadata import UpdateMetadataResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.controller.broker_channels import Answered, Codes
+    from barnabas.broker.controller.broker_channels import Answered, Codes, Deposed
     from barnabas.broker.inter_broker.peers import Peers
     from barnabas.client.channel import Channel
     from barnabas.protocol.api import Api
@@ -43,17 +42,17 @@ _BACKOFF_S = 0.05
 _MAX_BACKOFF_S = 1.0
 
 
-class ControlChannel:
+class BrokerChannel:
     """To one registration of one broker."""
 
     __slots__ = (
+        "_answered",
         "_backlog",
         "_channel",
         "_deposed",
         "_due",
         "_peers",
         "_task",
-        "_tell",
         "_timeout_ms",
         "broker",
     )
@@ -63,29 +62,28 @@ class ControlChannel:
         broker: BrokerImage,
         peers: Peers,
         timeout_ms: int,
-        tell: Answered,
-        deposed: Callable[[Exception], None],
+        answered: Answered,
+        deposed: Deposed,
     ) -> None:
-        """`tell` gets the answers, `deposed` what makes it senseless to go on as controller: a
-        broker knows of a later epoch, or the channel itself fails."""
+        """`deposed` also gets an error by which the channel itself fails."""
         self.broker = broker
         self._peers = peers
         self._timeout_ms = timeout_ms
-        self._tell = tell
+        self._answered = answered
         self._deposed = deposed
-        self._backlog = Backlog()
+        self._backlog = RequestBacklog()
         self._due = asyncio.Event()
         self._channel: Channel | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._ended)
 
     def send(self, request: ControlRequest, image: ClusterImage) -> None:
-        """Have it told after all that was to be told before; `image`: as it is with it."""
+        """Send it after all earlier requests; `image`: the cluster once it is carried out."""
         self._backlog.add(request, image)
         self._due.set()
 
     def close(self) -> None:
-        """Nothing is told any more. What is under way may still arrive."""
+        """Send nothing more. A request under way may still arrive."""
         self._task.cancel()
         self._backlog.clear()
         if self._channel is not None:
@@ -94,7 +92,7 @@ class ControlChannel:
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
-            _log.error("nothing more can be said to %s", self, exc_info=error)
+            _log.error("the channel to %s has failed", self, exc_info=error)
             self._deposed(error)
 
     async def _run(self) -> None:
@@ -102,32 +100,32 @@ class ControlChannel:
             await self._due.wait()
             self._due.clear()
             while self._backlog:
-                wanted = self._backlog.first
+                pending = self._backlog.first
                 try:
-                    codes = await self._told(wanted)
+                    codes = await self._answer_to(pending)
                 except StaleControllerEpoch as error:
                     self._backlog.clear()
                     self._deposed(error)
                 except StaleBrokerEpoch as error:
-                    # The store says so, too, in a moment, and then this channel is closed.
-                    _log.info("broker %d has registered anew: %s", self.broker.broker_id, error)
+                    # The store reports it, too, in a moment, and then this channel is closed.
+                    _log.info("%s has registered again: %s", self, error)
                     self._backlog.clear()
                 else:
-                    self._backlog.told()
-                    self._tell(self.broker.broker_id, wanted.request, codes)
+                    self._backlog.remove_first()
+                    self._answered(self.broker.broker_id, pending.request, codes)
 
-    async def _told(self, wanted: Wanted) -> Codes:
-        """The answer, however long it takes. Raises what ends the channel's work."""
+    async def _answer_to(self, pending: PendingRequest) -> Codes:
+        """The answer, however long it takes. Raises the errors that end the channel's work."""
         backoff_s = _BACKOFF_S
         while True:
             try:
-                codes = await self._ask(wanted)
+                codes = await self._ask(pending)
             except (StaleControllerEpoch, StaleBrokerEpoch):
                 raise
             except KafkaError as error:
                 if not (error.retriable or isinstance(error, ClusterAuthorizationFailed)):
-                    # As Kafka does: to say it once more would give the same.
-                    _log.error("%s refuses %s: %s", self, _kind(wanted), error)
+                    # As Kafka does: another try would get the same answer.
+                    _log.error("%s refuses %s: %s", self, _kind(pending), error)
                     return {}
                 reason: BarnabasError = error
             except BarnabasError as error:
@@ -136,19 +134,18 @@ class ControlChannel:
                 if backoff_s >= _MAX_BACKOFF_S:
                     _log.warning("%s answers again", self)
                 return codes
-            # Who starts or stops cannot be reached for a moment, which is nobody's trouble.
+            # A broker that starts or stops cannot be reached for a moment: no reason to warn.
             if backoff_s < _MAX_BACKOFF_S:
                 backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
-                is_trouble = backoff_s == _MAX_BACKOFF_S
-                level = logging.WARNING if is_trouble else logging.DEBUG
-                _log.log(level, "%s: %s waits: %s", self, _kind(wanted), reason)
+                level = logging.WARNING if backoff_s == _MAX_BACKOFF_S else logging.DEBUG
+                _log.log(level, "%s: %s is sent again: %s", self, _kind(pending), reason)
             await asyncio.sleep(backoff_s)
 
     def __str__(self) -> str:
         return f"broker {self.broker.broker_id}"
 
-    async def _ask(self, wanted: Wanted) -> Codes:
-        request, image = wanted
+    async def _ask(self, pending: PendingRequest) -> Codes:
+        request, image = pending
         epoch = self.broker.epoch
         if isinstance(request, LeaderAndIsr):
             message, version = wire.leader_and_isr_request(request, epoch, image.brokers)
@@ -172,10 +169,10 @@ class ControlChannel:
             self._channel = await self._peers.connect(self.broker, "controller", self._timeout_ms)
         if self._channel.version(api, version) != version:
             raise UnsupportedVersion(
-                f"{self} speaks {api.name} only up to {self._channel.version(api)}"
+                f"{self} supports {api.name} only up to version {self._channel.version(api)}"
             )
         return await self._channel.send(api, message, version)
 
 
-def _kind(wanted: Wanted) -> str:
-    return type(wanted.request).__name__
+def _kind(pending: PendingRequest) -> str:
+    return type(pending.request).__name__

@@ -1,9 +1,9 @@
-"""How the controller's requests reach the brokers: its own at once, the others by their channels.
+"""The controller's requests on their way to the brokers.
 
-What is for this broker is carried out when `send` returns, in the order in which it was decided.
-What is for another one waits in that broker's channel and is told in the same order, or, if it has
-gathered for long, as what it comes to; its answer comes later. A broker that has gone, or
-registered anew, gets nothing any more of what was decided for its registration before.
+A request to this broker is carried out when `send` returns, in the order of decisions. A request to
+another broker waits in that broker's channel, which keeps the order and merges what gathers for
+long; its answer comes later. A broker that has left or registered again gets nothing that was
+decided for its earlier registration.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.errors import NONE
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.controller.broker_channel import ControlChannel
+    from barnabas.broker.controller.broker_channel import BrokerChannel
     from barnabas.broker.inter_broker.peers import Peers
     from barnabas.controller.controller import Send
 
@@ -29,64 +29,57 @@ _PARTITIONS_AT_ONCE = 1_000
 
 Codes = Mapping[TopicPartition, int]
 Deliver = Callable[[ControlRequest], Awaitable[object]]
+"""Carries out a request on this broker: done when it returns; may raise OSError."""
 Answered = Callable[[int, ControlRequest, Codes], None]
-"""Told of the broker that has answered, of what it was asked, and of an error code for each
-partition in it."""
+"""Gets the broker that has answered, its request, and an error code for each partition of it."""
+Deposed = Callable[[Exception], None]
+"""Gets the error that makes it pointless to go on: a broker knows a later controller epoch."""
 
 
-def _nobody(broker_id: int, request: ControlRequest, codes: Codes) -> None:
-    """Nobody asked to be told."""
-
-
-def _go_on(error: Exception) -> None:
-    """Nobody asked to be told."""
-
-
-class Deliveries:
-    """One controller's ways to the brokers; they last as long as its epoch."""
+class BrokerChannels:
+    """One controller's channels to the brokers; they last as long as its epoch."""
 
     __slots__ = (
-        "_broker_id",
-        "_channels",
-        "_deliver",
-        "_peers",
-        "on_answer",
-        "on_deposed",
-        "timeout_ms",
-    )
+        "_answered", "_broker_id", "_channels", "_deliver", "_deposed", "_peers", "_timeout_ms"
+    )  # fmt: skip
 
-    def __init__(self, broker_id: int, deliver: Deliver, peers: Peers | None) -> None:
-        """`deliver` hands a request to this broker, which has carried it out when that returns; it
-        may raise OSError."""
+    def __init__(
+        self,
+        broker_id: int,
+        deliver: Deliver,
+        peers: Peers | None,
+        timeout_ms: int,
+        answered: Answered,
+        deposed: Deposed,
+    ) -> None:
+        """`timeout_ms`: how long another broker may take to answer before it is asked again."""
         self._broker_id = broker_id
         self._deliver = deliver
         self._peers = peers
-        self._channels: dict[int, ControlChannel] = {}
-        self.timeout_ms = 30_000
-        """How long another broker may take for an answer before it is asked anew."""
-        self.on_answer: Answered = _nobody
-        self.on_deposed: Callable[[Exception], None] = _go_on
-        """Told when it makes no sense to go on: a broker knows of a later controller."""
+        self._timeout_ms = timeout_ms
+        self._answered = answered
+        self._deposed = deposed
+        self._channels: dict[int, BrokerChannel] = {}
 
     async def send(self, requests: Sequence[Send], image: ClusterImage) -> None:
-        """Have them told; returns when this broker has carried out what is for it.
+        """Send them; returns when this broker has carried out its own.
 
-        `image`: the cluster as it is from now on; only its brokers are spoken to.
+        `image`: the cluster from now on; only its brokers get anything.
         """
-        self._reach(image)
+        self._connect_to(image)
         for broker_id, request in requests:
             if broker_id == self._broker_id:
-                await self._hand_over(request)
+                await self._carry_out(request)
             elif broker_id in self._channels:
                 self._channels[broker_id].send(request, image)
             elif self._peers is None:
                 _log.error(
-                    "broker %d cannot be told of %s: this one was made to be alone",
-                    broker_id,
+                    "%s for broker %d is not sent: this broker runs without others",
                     type(request).__name__,
+                    broker_id,
                 )
 
-    def _reach(self, image: ClusterImage) -> None:
+    def _connect_to(self, image: ClusterImage) -> None:
         for broker_id, channel in list(self._channels.items()):
             broker = image.brokers.get(broker_id)
             if broker is None or broker.epoch != channel.broker.epoch:
@@ -95,44 +88,38 @@ class Deliveries:
         if self._peers is None or len(image.brokers) < 2:
             return
         from barnabas.broker.controller.broker_channel import (
-            ControlChannel,  # one node never needs it
+            BrokerChannel,  # one node never needs it
         )
 
         for broker_id, broker in image.brokers.items():
             if broker_id != self._broker_id and broker_id not in self._channels:
-                self._channels[broker_id] = ControlChannel(
-                    broker, self._peers, self.timeout_ms, self._answered, self._deposed
+                self._channels[broker_id] = BrokerChannel(
+                    broker, self._peers, self._timeout_ms, self._answered, self._deposed
                 )
 
     def close(self) -> None:
-        """Nothing is told any more."""
+        """Send nothing more."""
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
 
-    async def _hand_over(self, request: ControlRequest) -> None:
+    async def _carry_out(self, request: ControlRequest) -> None:
         for part in _parts(request):
             try:
                 codes = await self._deliver(part)
             except OSError as error:
-                # A log that cannot be made or removed is that broker's trouble, and its
-                # clients learn of it there; the other topics go on.
+                # A log that cannot be made or removed is that replica's failure, which its clients
+                # see; the other topics go on.
                 _log.error("%s was not carried out: %s", type(part).__name__, error)
                 codes = None
             if not isinstance(part, UpdateMetadata):
                 self._answered(self._broker_id, part, _codes(part, codes))
 
-    def _answered(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
-        self.on_answer(broker_id, request, codes)
 
-    def _deposed(self, error: Exception) -> None:
-        self.on_deposed(error)
-
-
-def _codes(request: ControlRequest, said: object) -> Codes:
-    """What this broker says of each partition; nothing means that all is well."""
-    if isinstance(said, Mapping):
-        return said
+def _codes(request: ControlRequest, answer: object) -> Codes:
+    """This broker's code for each partition; no answer means no error."""
+    if isinstance(answer, Mapping):
+        return answer
     if isinstance(request, UpdateMetadata):
         return {}
     if isinstance(request, LeaderAndIsr):

@@ -1,7 +1,7 @@
 """How long a client waits for what it has asked the controller to do.
 
-The work itself goes on when the time is over, or when the client goes away: half of a topic must
-not be left because of somebody's impatience.
+The work itself goes on when the time is over, or when the client disconnects: a timeout must not
+leave half of a topic.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _UNTIL_REFUSED_MS = 5000
 async def within(timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
     """What `work` returns or raises; RequestTimedOut if that takes longer.
 
-    Who gives no time must still be told what is refused, which is known after a moment.
+    A client that gives no time still gets a refusal, which is known after a moment.
     """
     task = asyncio.get_running_loop().create_task(work)
-    task.add_done_callback(_heard)
+    task.add_done_callback(_retrieve)
     waits_ms = timeout_ms if timeout_ms > 0 else _UNTIL_REFUSED_MS
     try:
         return await asyncio.wait_for(asyncio.shield(task), waits_ms / 1000)
     except TimeoutError:
         raise RequestTimedOut(
-            f"not done within {waits_ms} ms; it goes on, so look before you ask again"
+            f"not done within {waits_ms} ms; it goes on, so check before you retry"
         ) from None
 
 
-def _heard(task: asyncio.Task[Any]) -> None:
-    """Nobody may be left to hear of an error, which is no reason for a complaint at exit."""
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Without a client left to get its error, asyncio would log it as never retrieved."""
     if not task.cancelled():
         task.exception()

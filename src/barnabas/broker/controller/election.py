@@ -1,13 +1,14 @@
-"""Whether this broker is controller, and how it comes to be: its session, its candidacy, its end.
+"""Whether this broker is controller, and how it becomes that: its session, its terms, their end.
 
-    register -> try to be elected -> in office: serve until it ends -> watch who is controller
+    register -> try to be elected -> controller: serve until the term ends -> watch the controller
         ^               ^______________________________________________________|
         |_______ the session is over
 
-Of all brokers that share a metadata store one is controller: who has made `/controller`. The others
-watch that node and try again when it is gone. A tenure (`Office`) that ends, for whatever reason,
-is over as a whole; the next one, of this broker or another, begins with reading everything. After a
-session that has expired nothing of it counts: the broker registers anew, with another epoch.
+Of all brokers that share a metadata store one is controller: the broker that has created
+`/controller`. The others watch that node and try again when it is gone. A term (`ControllerTerm`)
+ends as a whole, for whatever reason; the next one, of this broker or another, begins with reading
+everything. After an expired session nothing of it counts: the broker registers again, with another
+epoch.
 """
 
 from __future__ import annotations
@@ -17,17 +18,22 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from barnabas.broker.controller.broker_channels import Deliveries
-from barnabas.broker.controller.event_loop import Office, OfficeSettings, Seat
+from barnabas.broker.controller.broker_channels import BrokerChannels, Codes
+from barnabas.broker.controller.event_loop import (
+    ControllerContext,
+    ControllerSettings,
+    ControllerTerm,
+)
 from barnabas.broker.controller.registration import (
     Elected,
     become_controller,
-    leave_office,
-    office_of,
+    elected_term,
     register,
+    resign,
 )
 from barnabas.clock import Clock
 from barnabas.cluster import layout
+from barnabas.cluster.controller_requests import ControlRequest
 from barnabas.cluster.image import BrokerImage
 from barnabas.cluster.store import BadVersion, MetadataError, SessionExpired, SessionState, Set
 from barnabas.errors import BarnabasError, KafkaError, NotController
@@ -35,7 +41,7 @@ from barnabas.errors import BarnabasError, KafkaError, NotController
 _log = logging.getLogger(__name__)
 
 # An earlier life's session ends a tick after its time at the latest, and two ticks are the shortest
-# session that a ZooKeeper grants: 4 s, as it comes. Its machine may be busy, too.
+# session that a ZooKeeper grants: 4 s, by default. Its machine may be busy, too.
 _SHORTEST_SESSION_MS = 4_000
 _ENDS_LATE_MS = 1_000
 
@@ -43,119 +49,115 @@ _UNKNOWN = -1
 _BACKOFF_S = 0.05
 _DOUBLINGS = 7
 _CALM_AGAIN_MS = 20_000
-"""So long after a failure the next one is taken for the first."""
+"""So long after a failure the next one counts as the first."""
 
-Registered = Callable[[BrokerImage], None]
+Registered = Callable[[int], None]
+"""Gets the broker epoch of a new registration."""
 
 
-class Candidacy:
-    """This broker's. `start` and `stop` are called once each."""
+class ControllerElection:
+    """This broker's part in it. `start` and `stop` are called once each."""
 
     __slots__ = (
         "_broker",
+        "_channels",
         "_clock",
         "_cluster_id",
-        "_deliveries",
+        "_context",
         "_due",
         "_failed_at_ms",
         "_failures",
-        "_new_deliveries",
-        "_office",
         "_registered",
-        "_seat",
         "_session_id",
         "_settings",
         "_store",
         "_task",
+        "_term",
         "_why_not",
         "controller_id",
     )
 
     def __init__(
         self,
-        seat: Seat,
+        context: ControllerContext,
         clock: Clock,
-        deliveries: Callable[[], Deliveries],
+        settings: ControllerSettings,
         registered: Registered,
     ) -> None:
-        """`deliveries` makes a tenure's ways to the brokers; `registered` is told of each
-        registration of this broker."""
-        self._store = seat.store
-        self._seat = seat
+        self._store = context.store
+        self._context = context
         self._clock = clock
-        self._new_deliveries = deliveries
+        self._settings = settings
         self._registered = registered
-        self._settings = OfficeSettings()
         self._broker: BrokerImage | None = None
         self._cluster_id = ""
         self._session_id = 0  # in which this broker is registered
-        self._office: Office | None = None
-        self._deliveries: tuple[Elected, Deliveries] | None = None
+        self._term: ControllerTerm | None = None
+        self._channels: tuple[Elected, BrokerChannels] | None = None
         self._why_not: Exception | str = "it has not been elected"
         self._task: asyncio.Task[None] | None = None
-        self._due = asyncio.Event()  # the session, or who is controller, has changed
+        self._due = asyncio.Event()  # the session, or the controller, has changed
         self._failures = 0
         self._failed_at_ms = 0
         self.controller_id = _UNKNOWN
-        """Who is controller, as far as this broker knows; -1 while nobody is."""
+        """The controller, as far as this broker knows; -1 while there is none."""
 
-    @property
-    def office(self) -> Office:
-        """The tenure at hand; raises NotController."""
-        if self._office is None:
+    def term(self) -> ControllerTerm:
+        """The present term of this broker; raises NotController."""
+        if self._term is None:
             raise NotController(f"this broker is not the controller: {self._why_not}")
-        return self._office
+        return self._term
 
     @property
-    def is_in_office(self) -> bool:
-        return self._office is not None
+    def is_active(self) -> bool:
+        """Whether this broker is the controller."""
+        return self._term is not None
 
-    def configure(self, settings: OfficeSettings) -> None:
-        """The broker's settings are others now."""
+    def configure(self, settings: ControllerSettings) -> None:
+        """The broker's settings have changed."""
         self._settings = settings
-        if self._office is not None:
-            self._office.configure(settings)
+        if self._term is not None:
+            self._term.configure(settings)
 
     # --- life ------------------------------------------------------------------------------------
 
-    async def start(self, broker: BrokerImage, cluster_id: str, *, is_alone: bool) -> None:
-        """Register, and be elected if nobody else is.
+    async def start(self, broker: BrokerImage, cluster_id: str) -> None:
+        """Register, and be elected if there is no controller.
 
-        Who `is_alone` has nobody to leave a trouble with that comes at once: it raises it, where
-        others are candidates all the same.
+        Without other brokers it raises an error that comes at once, for there is none to take over.
         """
         self._broker = broker
         self._cluster_id = cluster_id
         self._store.on_session(self._session_changed)
         await self._register(broker)
         try:
-            await self._stand_for_office()
+            await self._try_to_be_elected()
         except (MetadataError, KafkaError) as error:
-            if is_alone:
+            if self._context.peers is None:
                 raise
             await self._resign(error)
-        self._task = asyncio.get_running_loop().create_task(self._live())
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Decide nothing any more; whoever waits gets NotController."""
+        """Decide nothing any more; every caller gets NotController."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        self._leave(NotController("the broker is stopping"))
-        self._close_deliveries()
+        self._end_term(NotController("the broker is stopping"))
+        self._close_channels()
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         while True:
             try:
                 if self._is_session_over:
                     await self._begin_session()
-                if self._office is None:
-                    await self._stand_for_office()
-                if self._office is None:
-                    await self._watch_the_controller()
+                if self._term is None:
+                    await self._try_to_be_elected()
+                if self._term is None:
+                    await self._watch_controller()
                 else:
-                    await self._office.serve()
+                    await self._term.serve()
             except Exception as error:
                 # Whatever it is: to go on would be to decide on what is not known to be true.
                 await self._resign(error)
@@ -169,8 +171,8 @@ class Candidacy:
         return store.session_state is SessionState.EXPIRED or store.session_id != self._session_id
 
     def _session_changed(self, state: SessionState) -> None:
-        if self._is_session_over and self._office is not None:
-            self._office.agenda.end(SessionExpired(layout.CONTROLLER, "the session is over"))
+        if self._is_session_over and self._term is not None:
+            self._term.events.end(SessionExpired(layout.CONTROLLER, "the session is over"))
         self._due.set()
 
     async def _begin_session(self) -> None:
@@ -184,52 +186,69 @@ class Candidacy:
         session_ms = max(self._settings.session_timeout_ms, _SHORTEST_SESSION_MS)
         wait_ms = session_ms + session_ms // 2 + _ENDS_LATE_MS
         registered = await register(self._store, broker, self._clock, wait_ms)
-        # Not the one in which it began: an earlier life may have been waited for, over a session.
+        # Not the session in which it began: waiting for an earlier life's may have outlasted it.
         self._session_id = self._store.session_id
-        self._registered(registered)
+        self._context.view.registered(registered.epoch)
+        self._registered(registered.epoch)
 
-    async def is_whole(self) -> None:
-        """This broker's registration warns of no loss from now on."""
+    async def withdraw_loss_warning(self) -> None:
+        """This broker's registration warns of no lost records from now on."""
         assert self._broker is not None
         self._broker = self._broker._replace(may_have_lost=False)
         data = layout.encode_broker(self._broker, self._clock.wall_ms())
         try:
             await self._store.commit([Set(layout.broker_path(self._broker.broker_id), data)])
         except MetadataError as error:
-            # A controller that is elected before the next start is more careful than it need be.
-            _log.info("the registration still warns of a loss: %s", error)
+            # A controller that is elected before the next start is more careful than necessary.
+            _log.info("the registration still warns of lost records: %s", error)
 
-    # --- the office ------------------------------------------------------------------------------
+    # --- terms -----------------------------------------------------------------------------------
 
-    async def _stand_for_office(self) -> None:
-        """Take the office if it is free, or still ours, and all that follows from it."""
-        broker_id = self._seat.broker_id
+    async def _try_to_be_elected(self) -> None:
+        """Begin a term if there is no controller, or if it is still this broker."""
+        broker_id = self._context.view.broker_id
         elected = await become_controller(self._store, broker_id, self._clock)
         if elected is None:
-            elected = await office_of(self._store, broker_id)
+            elected = await elected_term(self._store, broker_id)
         if elected is None:
-            self._close_deliveries()
+            self._close_channels()
             return
         self.controller_id = broker_id
-        self._office = office = Office(self._seat, elected, self._deliveries_of(elected))
-        office.configure(self._settings)
-        await office.begin(self._cluster_id)
+        channels = self._channels_of(elected)
+        self._term = term = ControllerTerm(self._context, self._settings, elected, channels)
+        await term.begin(self._cluster_id)
 
-    def _deliveries_of(self, elected: Elected) -> Deliveries:
-        """The same for the whole of an epoch: what it says to a broker stays in its order."""
-        if self._deliveries is not None and self._deliveries[0] == elected:
-            return self._deliveries[1]
-        self._close_deliveries()
-        deliveries = self._new_deliveries()
-        self._deliveries = elected, deliveries
-        return deliveries
+    def _channels_of(self, elected: Elected) -> BrokerChannels:
+        """The same for all terms of an epoch: a broker gets the requests of one epoch in order."""
+        if self._channels is not None and self._channels[0] == elected:
+            return self._channels[1]
+        self._close_channels()
+        context = self._context
+        channels = BrokerChannels(
+            context.view.broker_id,
+            context.deliver,
+            context.peers,
+            self._settings.timeout_ms,
+            self._answered,
+            self._deposed,
+        )
+        self._channels = elected, channels
+        return channels
 
-    def _close_deliveries(self) -> None:
-        if self._deliveries is not None:
-            self._deliveries[1].close()
-            self._deliveries = None
+    def _answered(self, broker_id: int, request: ControlRequest, codes: Codes) -> None:
+        if self._term is not None:
+            self._term.answered(broker_id, request, codes)
 
-    async def _watch_the_controller(self) -> None:
+    def _deposed(self, error: Exception) -> None:
+        if self._term is not None:
+            self._term.events.end(error)
+
+    def _close_channels(self) -> None:
+        if self._channels is not None:
+            self._channels[1].close()
+            self._channels = None
+
+    async def _watch_controller(self) -> None:
         """Return when there may be none, or when the session is over."""
         self._due.clear()
         self._store.watch(layout.CONTROLLER, self._due.set)
@@ -242,37 +261,37 @@ class Candidacy:
             await self._due.wait()
 
     async def _resign(self, error: Exception) -> None:
-        """What was begun is over; what is decided next follows from what the store holds then."""
-        was_in_office = self._office is not None
-        self._leave(error)
-        if not was_in_office:
-            _log.warning("not registered, or not a candidate for controller: %s", error)
+        """End the term; the next decision is made from what the store holds then."""
+        was_active = self._term is not None
+        self._end_term(error)
+        if not was_active:
+            _log.warning("this broker cannot register, or be elected controller: %s", error)
             return
         self.controller_id = _UNKNOWN
         if _is_doubtful(error):
-            # Nobody else need be in charge; but what the store holds has to be seen first.
-            _log.warning("the controller resigns, to read everything again: %s", error)
+            # No other broker need be controller; but what the store holds has to be read first.
+            _log.warning("controller resigned, and reads everything again: %s", error)
             return
-        self._close_deliveries()
+        self._close_channels()
         if isinstance(error, MetadataError | KafkaError):
-            _log.warning("the controller resigns: %s", error)
+            _log.warning("controller resigned: %s", error)
         else:
-            _log.error("the controller resigns", exc_info=error)
+            _log.error("controller resigned", exc_info=error)
         if self._is_session_over:
             return
         try:
-            await leave_office(self._store, self._seat.broker_id)
+            await resign(self._store, self._context.view.broker_id)
         except BarnabasError as failure:
-            _log.warning("the office of the controller could not be left: %s", failure)
+            _log.warning("%s could not be deleted: %s", layout.CONTROLLER, failure)
 
-    def _leave(self, error: Exception) -> None:
-        office, self._office = self._office, None
+    def _end_term(self, error: Exception) -> None:
+        term, self._term = self._term, None
         self._why_not = error
-        if office is not None:
-            office.close(error)
+        if term is not None:
+            term.close(error)
 
     async def _back_off(self) -> None:
-        """Not at all after one failure; longer and longer if they go on."""
+        """Not at all after one failure; longer and longer if more follow."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._failed_at_ms > _CALM_AGAIN_MS:
             self._failures = 0
@@ -283,7 +302,7 @@ class Candidacy:
 
 
 def _is_doubtful(error: Exception) -> bool:
-    """Whether it only says that the store holds something else than was thought."""
+    """Whether it only means that the store holds something else than was assumed."""
     if isinstance(error, SessionExpired):
         return False
     is_deposed = isinstance(error, BadVersion) and error.path == layout.CONTROLLER_EPOCH

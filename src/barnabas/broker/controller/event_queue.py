@@ -1,8 +1,7 @@
-"""What a controller has to look at in its next round, and who waits for the end of it.
+"""The events that a controller has yet to process, and the callers that wait for a round.
 
-Everything that comes from outside only leaves its mark here, in whatever order and however often;
-the round takes the marks and looks what is so by then. When the tenure has ended nothing comes in
-any more, and nobody is left waiting.
+An event from outside only leaves a mark here, in any order and however often; the next round takes
+the marks and reads what holds by then. Once the term has ended no caller is left waiting.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from barnabas.broker.controller.log_ends import Said
+from barnabas.broker.controller.log_ends import LogEnds
 from barnabas.controller.controller import Controller, Decision
 from barnabas.errors import NotController
 from barnabas.types import TopicPartition
@@ -19,95 +18,98 @@ from barnabas.types import TopicPartition
 T = TypeVar("T")
 
 
-class Question(NamedTuple):
-    """To the machine; `answer` gets what comes beside the decision."""
+class Request(NamedTuple):
+    """For the machine to decide; `answer` gets what it returns beside the decision."""
 
     decide: Callable[[Controller], tuple[Decision, Any]]
     answer: asyncio.Future[Any]
 
 
-class Agenda:
-    """Of one tenure."""
+class EventQueue:
+    """The events of one term."""
 
     __slots__ = (
         "_due",
         "_served",
         "_waiting",
-        "changed",
+        "changed_configs",
+        "changed_paths",
+        "changed_topics",
+        "defaults_changed",
         "ended",
-        "ends",
-        "is_imbalanced",
-        "is_set_anew",
-        "lost",
-        "questions",
-        "reconfigured",
-        "touched",
+        "log_ends",
+        "lost_replicas",
+        "rebalance_is_due",
+        "requests",
     )
 
     def __init__(self) -> None:
         self._due = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []  # for the end of the round begun next
-        self._served: list[asyncio.Future[None]] = []  # for the end of the one that is under way
+        self._served: list[asyncio.Future[None]] = []  # for the end of the round under way
         self.ended: Exception | None = None
-        self.changed: dict[str, None] = {}
+        self.changed_paths: dict[str, None] = {}
         """Paths whose children may have changed."""
-        self.touched: dict[str, None] = {}
+        self.changed_topics: dict[str, None] = {}
         """Topics whose node has changed."""
-        self.reconfigured: dict[str, None] = {}
-        self.lost: dict[tuple[int, int], dict[TopicPartition, None]] = {}
-        """By broker and registration (-1: whichever), what it has lost with a log directory."""
-        self.ends: list[Said] = []
-        self.questions: list[Question] = []
-        self.is_set_anew = False
-        self.is_imbalanced = False
-        """Perhaps: nobody has looked for a while."""
+        self.changed_configs: dict[str, None] = {}
+        """Topics whose config node has changed."""
+        self.lost_replicas: dict[tuple[int, int], dict[TopicPartition, None]] = {}
+        """What failed log directories held, by broker and broker epoch (-1: any)."""
+        self.log_ends: list[LogEnds] = []
+        self.requests: list[Request] = []
+        self.defaults_changed = False
+        self.rebalance_is_due = False
 
     # --- what comes in ---------------------------------------------------------------------------
 
-    def look(self, path: str) -> None:
-        """One of the watched lists may have changed."""
-        self.changed[path] = None
+    def path_changed(self, path: str) -> None:
+        """The children of a watched node may have changed."""
+        self.changed_paths[path] = None
         self.wake()
 
-    def touch(self, topic: str) -> None:
+    def topic_changed(self, topic: str) -> None:
         """The node of a topic has changed."""
-        self.touched[topic] = None
+        self.changed_topics[topic] = None
         self.wake()
 
-    def reconfigure(self, topic: str) -> None:
+    def config_changed(self, topic: str) -> None:
         """The config of a topic has changed."""
-        self.reconfigured[topic] = None
+        self.changed_configs[topic] = None
         self.wake()
 
-    def lose(self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = -1) -> None:
+    def replicas_lost(
+        self, broker_id: int, names: Iterable[TopicPartition], broker_epoch: int = -1
+    ) -> None:
         """A live broker has lost these with a log directory."""
-        self.lost.setdefault((broker_id, broker_epoch), {}).update(dict.fromkeys(names))
+        lost = self.lost_replicas.setdefault((broker_id, broker_epoch), {})
+        lost.update(dict.fromkeys(names))
         self.wake()
 
-    def hear_of_ends(self, said: Said) -> None:
-        """Some replicas have said where their logs end."""
-        self.ends.append(said)
+    def log_ends_read(self, ends: LogEnds) -> None:
+        """Some replicas have answered where their logs end."""
+        self.log_ends.append(ends)
         self.wake()
 
     async def whole_round(self) -> None:
-        """Wait for a round that began after this call: it has seen whatever was committed."""
+        """Wait for a round that begins after this call, and so reads whatever is committed now."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._add(self._waiting, future)
         await future
 
-    async def ask(self, decide: Callable[[Controller], tuple[Decision, T]]) -> T:
-        """Have the machine decide, and return its answer when that is committed and delivered.
+    async def submit(self, decide: Callable[[Controller], tuple[Decision, T]]) -> T:
+        """Have the machine decide, and return its answer once that is committed and delivered.
 
         Raises the KafkaError that `decide` raises, and NotController.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._add(self.questions, Question(decide, future))
+        self._add(self.requests, Request(decide, future))
         return await future
 
-    def _add(self, those: list[Any], one: object) -> None:
+    def _add(self, waiting: list[Any], one: object) -> None:
         if self.ended is not None:
-            raise NotController(f"the controller resigns: {self.ended}")
-        those.append(one)
+            raise NotController(f"the controller is resigning: {self.ended}")
+        waiting.append(one)
         self.wake()
 
     def wake(self) -> None:
@@ -115,34 +117,34 @@ class Agenda:
         self._due.set()
 
     def end(self, error: Exception) -> None:
-        """Have the tenure end with this."""
+        """End the term with this error; the first one counts."""
         self.ended = self.ended or error
         self.wake()
 
-    # --- what a round does with it ---------------------------------------------------------------
+    # --- what a round does -----------------------------------------------------------------------
 
     async def round_due(self) -> None:
-        """Return when there is something to do; raises what has ended the tenure."""
+        """Return when there is something to do; raises the error that has ended the term."""
         if self.ended is None:
             await self._due.wait()
         if self.ended is not None:
             raise self.ended
 
     def begin_round(self) -> None:
-        """What comes from now on is due in another one."""
+        """What comes in from now on is left to another round."""
         self._due.clear()
         self._served, self._waiting = [*self._served, *self._waiting], []
 
     def end_round(self) -> None:
-        """Let them go on who came before it began."""
+        """Wake the callers that came before the round began."""
         served, self._served = self._served, []
         for future in served:
-            if not future.done():  # else cancelled: nobody waits any more
+            if not future.done():  # else its caller was cancelled
                 future.set_result(None)
 
-    def answered(self, result: object = None, error: Exception | None = None) -> None:
-        """The first question is settled."""
-        answer = self.questions.pop(0).answer
+    def settle_first(self, result: object = None, error: Exception | None = None) -> None:
+        """Answer the first request and remove it."""
+        answer = self.requests.pop(0).answer
         if answer.done():
             return
         if error is None:
@@ -151,9 +153,9 @@ class Agenda:
             answer.set_exception(error)
 
     def close(self, error: Exception) -> None:
-        """The tenure is over: whoever waits gets the error."""
-        waiting = [*self._served, *self._waiting, *(each.answer for each in self.questions)]
-        self._served, self._waiting, self.questions = [], [], []
+        """The term is over: every caller gets the error."""
+        waiting = [*self._served, *self._waiting, *(each.answer for each in self.requests)]
+        self._served, self._waiting, self.requests = [], [], []
         for future in waiting:
             if not future.done():
                 future.set_exception(error)

@@ -1,8 +1,8 @@
-"""Asks replicas where their logs end, for a controller that can elect nobody before it knows that.
+"""Asks replicas where their logs end, for a controller that cannot elect a leader without that.
 
-A Fetch as a debugging consumer (replica id -2), which followers answer, too: from an offset that no
-log has, with the epoch that the controller knows to be the latest. The answer says where the
-replica's log leaves it: the epoch of its last batch, and its end.
+A Fetch as a debugging consumer (replica id -2), which followers answer, too: from an offset beyond
+all logs, with the epoch that the controller knows to be the latest. The diverging epoch in the
+answer is that of the log's last batch, with the log's end offset.
 """
 
 from __future__ import annotations
@@ -38,27 +38,26 @@ _PARTITIONS_AT_ONCE = 4000
 _BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 2.0
 
-Said = Mapping[TopicPartition, Mapping[int, LogEnd]]
+LogEnds = Mapping[TopicPartition, Mapping[int, LogEnd]]
 
 
-class EndsInquiry:
-    """Asks as long as there is something to ask; one at a time in a tenure."""
+class LogEndQuery:
+    """Asks for as long as an end is unknown; a term has at most one query at a time."""
 
-    __slots__ = ("_heard", "_peers", "_task", "_timeout_ms", "_wanted")
+    __slots__ = ("_answered", "_peers", "_task", "_timeout_ms", "_unknown")
 
     def __init__(
         self,
         peers: Peers,
         timeout_ms: int,
-        wanted: Callable[[], tuple[ClusterImage, frozenset[TopicPartition]]],
-        heard: Callable[[Said], None],
+        unknown: Callable[[], tuple[ClusterImage, frozenset[TopicPartition]]],
+        answered: Callable[[LogEnds], None],
     ) -> None:
-        """`wanted`: the cluster, and the partitions whose ends are to be asked at the moment;
-        `heard` is told what has been answered."""
+        """`unknown`: the cluster, and the partitions whose ends are unknown at the moment."""
         self._peers = peers
         self._timeout_ms = timeout_ms
-        self._wanted = wanted
-        self._heard = heard
+        self._unknown = unknown
+        self._answered = answered
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     @property
@@ -71,24 +70,25 @@ class EndsInquiry:
     async def _run(self) -> None:
         backoff_s = _BACKOFF_S
         while True:
-            image, wanted = self._wanted()
-            if not wanted:
+            image, unknown = self._unknown()
+            if not unknown:
                 return
             _log.warning(
-                "%d partitions wait until every replica has said where its log ends, such as %s",
-                len(wanted),
-                min(wanted),
+                "%d partitions, such as %s, have no leader until the log end offset of every "
+                "replica is known",
+                len(unknown),
+                min(unknown),
             )
             for broker in image.brokers.values():
                 epochs = {
                     name: partition.leader_epoch
-                    for name in sorted(wanted)
+                    for name in sorted(unknown)
                     for partition in [image.topics[name.topic].partitions[name.partition]]
                     if broker.broker_id in partition.replicas
                 }
                 if epochs:
                     await self._ask(broker, epochs)
-            await asyncio.sleep(backoff_s)  # meanwhile what was heard is decided on
+            await asyncio.sleep(backoff_s)  # meanwhile the answers are decided on
             backoff_s = min(backoff_s * 2, _MAX_BACKOFF_S)
 
     async def _ask(self, broker: BrokerImage, epochs: Mapping[TopicPartition, int]) -> None:
@@ -100,32 +100,34 @@ class EndsInquiry:
                 for first in range(0, len(names), _PARTITIONS_AT_ONCE):
                     some = names[first : first + _PARTITIONS_AT_ONCE]
                     answer = await channel.send(FETCH, _request(some, epochs), _VERSION)
-                    self._hear(broker, cast(FetchResponse, answer))
+                    self._take(broker, cast(FetchResponse, answer))
             finally:
                 channel.close()
         except BarnabasError as error:
-            _log.info("broker %d does not say where its logs end: %s", broker.broker_id, error)
+            _log.info("broker %d returns no log end offsets: %s", broker.broker_id, error)
 
-    def _hear(self, broker: BrokerImage, answer: FetchResponse) -> None:
-        said = {}
+    def _take(self, broker: BrokerImage, answer: FetchResponse) -> None:
+        ends = {}
         for topic in answer.responses:
             for each in topic.partitions:
                 name = TopicPartition(topic.topic, each.partition_index)
                 diverging = each.diverging_epoch
                 if each.error_code != NONE:
                     _log.info(
-                        "broker %d does not say where %s ends: error %d",
+                        "broker %d returns no log end offset of %s: error %d",
                         broker.broker_id,
                         name,
                         each.error_code,
                     )
                 elif diverging.end_offset < 0:
-                    raise CorruptData(f"broker {broker.broker_id} has no end of {name}")
+                    raise CorruptData(
+                        f"broker {broker.broker_id} returned no log end offset of {name}"
+                    )
                 else:
                     end = LogEnd(diverging.epoch, diverging.end_offset, broker.epoch)
-                    said[name] = {broker.broker_id: end}
-        if said:
-            self._heard(said)
+                    ends[name] = {broker.broker_id: end}
+        if ends:
+            self._answered(ends)
 
 
 def _request(names: list[TopicPartition], epochs: Mapping[TopicPartition, int]) -> FetchRequest:
@@ -139,7 +141,7 @@ def _request(names: list[TopicPartition], epochs: Mapping[TopicPartition, int]) 
                 partitions=[
                     FetchPartition(
                         partition=number,
-                        # Who has not heard of this epoch yet may still be adding to its log.
+                        # A replica in an earlier epoch may still be appending to its log.
                         current_leader_epoch=epochs[TopicPartition(topic, number)],
                         fetch_offset=_BEYOND_ALL,
                         last_fetched_epoch=epochs[TopicPartition(topic, number)],

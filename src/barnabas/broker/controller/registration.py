@@ -1,8 +1,8 @@
 """A broker's first steps in the metadata tree: base nodes, cluster id, registration, election.
 
-Each step is one commit, and each is safe to repeat: a broker that died between two of them goes
-through all of them again at its next start. Other brokers take the same steps at the same time,
-and the answer to a commit may be lost: then what stands in the tree counts.
+Each step is one commit and safe to repeat: a broker that died between two of them takes all of them
+again at its next start. Other brokers take the same steps at the same time, and the answer to a
+commit may be lost: then the tree is read, and counts.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Elected(NamedTuple):
 
 
 async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Random) -> str:
-    """Make the nodes that every tree has, where they are missing; returns the cluster's id.
+    """Create the nodes that every tree has, where they are missing; returns the cluster's id.
 
-    `cluster_id`: what the data directories say; it becomes the tree's if that has none yet. Raises
-    ConfigError if the two belong to different clusters.
+    `cluster_id`: the one in the data directories; it becomes the tree's if that has none yet.
+    Raises ConfigError if the two belong to different clusters.
     """
     while True:
         operations: list[Operation] = [
@@ -56,14 +56,14 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
         if known is not None and cluster_id not in (None, known):
             raise ConfigError(
                 f"the data belongs to cluster {cluster_id}, the metadata to cluster {known}: "
-                "put the two together that belong together, or start with empty log.dirs"
+                "start with the data of that cluster, or with empty log.dirs"
             )
         found = known or cluster_id or uuid_text(random.uuid())
         if known is None:
             operations.append(Create(layout.CLUSTER_ID, layout.encode_cluster_id(found)))
         if not operations:
             return found
-        with suppress(NodeExists):  # another broker begins at the same moment: look again
+        with suppress(NodeExists):  # another broker starts at the same moment: read again
             await store.commit(operations)
             return found
 
@@ -71,33 +71,33 @@ async def ensure_base(store: MetadataStore, cluster_id: str | None, random: Rand
 async def register(
     store: MetadataStore, broker: BrokerImage, clock: Clock, wait_ms: int = 0
 ) -> BrokerImage:
-    """Announce the broker for as long as the session lives; returns it with its broker epoch.
+    """Register the broker for as long as the session lives; returns it with its broker epoch.
 
-    `wait_ms`: how long a registration may stand that an earlier life of this broker has left: it
-    goes with its session. Raises ConfigError if it does not, for then another one has this id.
+    `wait_ms`: how long to wait for the registration of an earlier life of this broker to end with
+    its session. Raises ConfigError if it does not end: another broker has this id.
     """
     path = layout.broker_path(broker.broker_id)
     deadline_ms = clock.monotonic_ms() + wait_ms
-    is_told = False
+    is_logged = False
     while True:
         gone = asyncio.Event()
         store.watch(path, gone.set)
         node = await store.read(path)
         if node is None:
-            with suppress(NodeExists):  # then see what stands there
+            with suppress(NodeExists):  # then read what is there
                 return broker._replace(epoch=await _announce(store, path, broker, clock))
             continue
         left_ms = deadline_ms - clock.monotonic_ms()
         if left_ms <= 0 or node.owner == store.session_id:
             raise ConfigError(
                 f"broker.id={broker.broker_id} is taken by a broker that is running; "
-                "choose another one"
+                "choose another id"
             )
-        if not is_told:
-            is_told = True
+        if not is_logged:
+            is_logged = True
             _log.info(
-                "broker.id=%d is registered, by an earlier life of it or by another broker: "
-                "waiting for up to %.0f s for that session to end",
+                "broker.id=%d is registered already, by an earlier run or by another broker: "
+                "waiting up to %.0f s for that session to end",
                 *(broker.broker_id, left_ms / 1000),
             )
         with suppress(TimeoutError):
@@ -106,7 +106,7 @@ async def register(
 
 
 async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock: Clock) -> int:
-    """Make the node, and return its czxid; raises NodeExists, OutcomeUnknown if it is not there."""
+    """Create the node; returns its czxid. Raises NodeExists, and OutcomeUnknown if it is absent."""
     unknown = None
     try:
         # Two steps, as Kafka does it: the data version of a registration is never 0.
@@ -122,9 +122,9 @@ async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock:
 
 
 async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) -> Elected | None:
-    """Take the office if it is free; returns the new controller epoch and its data version.
+    """Become controller if there is none; returns the new controller epoch and its data version.
 
-    None: another broker has it. The epoch's version fences whoever had the office before.
+    None: another broker is controller. The epoch's version fences all earlier controllers.
     """
     node = await store.read(layout.CONTROLLER_EPOCH)
     operations: list[Operation] = []
@@ -148,16 +148,16 @@ async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) 
     except (NodeExists, BadVersion):
         return None
     except OutcomeUnknown:
-        held = await office_of(store, broker_id)
-        if held is None and await store.read(layout.CONTROLLER) is None:
-            raise  # it did not happen, and nobody else has the office either
-        return held
+        elected = await elected_term(store, broker_id)
+        if elected is None and await store.read(layout.CONTROLLER) is None:
+            raise  # it did not happen, and no other broker is controller
+        return elected
     return Elected(epoch + 1, version + 1)
 
 
-async def office_of(store: MetadataStore, broker_id: int) -> Elected | None:
-    """The epoch in which this broker is controller, by what stands in the tree; None: it is not."""
-    # In this order: whoever has the office after the epoch was read has had it in this epoch.
+async def elected_term(store: MetadataStore, broker_id: int) -> Elected | None:
+    """The epoch in which this broker is controller according to the tree; None: it is not."""
+    # In this order: the controller found after the epoch was read was elected in that epoch.
     epoch = await store.read(layout.CONTROLLER_EPOCH)
     node = await store.read(layout.CONTROLLER)
     if epoch is None or node is None or not is_own(store, node, broker_id):
@@ -165,17 +165,17 @@ async def office_of(store: MetadataStore, broker_id: int) -> Elected | None:
     return Elected(layout.decode_epoch(epoch.data), epoch.version)
 
 
-async def leave_office(store: MetadataStore, broker_id: int) -> None:
-    """Let another broker be controller, if it is still this one."""
-    office = await office_of(store, broker_id)
-    if office is not None:
-        # If somebody else has taken it meanwhile, the epoch has grown with that.
+async def resign(store: MetadataStore, broker_id: int) -> None:
+    """Let another broker be elected, if this one is still controller."""
+    elected = await elected_term(store, broker_id)
+    if elected is not None:
+        # An election of another broker in between has raised the epoch.
         with suppress(NoNode, BadVersion):
             await store.commit(
-                [Check(layout.CONTROLLER_EPOCH, office.version), Delete(layout.CONTROLLER)]
+                [Check(layout.CONTROLLER_EPOCH, elected.version), Delete(layout.CONTROLLER)]
             )
 
 
 def is_own(store: MetadataStore, node: Znode, broker_id: int) -> bool:
-    """Whether this `/controller` is the one that this broker made in this session."""
+    """Whether this broker has created this `/controller`, in this session."""
     return node.owner == store.session_id and layout.decode_controller(node.data) == broker_id

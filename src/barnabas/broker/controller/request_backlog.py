@@ -1,10 +1,10 @@
-"""What a broker has yet to hear from the controller: in its order, but not without bound.
+"""The requests that a broker has yet to answer to the controller: in order, and bounded.
 
-While a broker answers, each request is told as it was decided. What has gathered for one that does
-not answer becomes what it would know after all of it: one update of its metadata, what it shall no
-longer host, and what it shall. So there is never more than a few times of what the cluster has.
+While a broker answers, each request is sent as it was decided. What gathers for a broker that does
+not answer is merged into its outcome: one update of the metadata, what to host no longer, and what
+to host. So a backlog never holds more than a few times what the cluster has.
 
-What may be under way, the first one, stays as it is.
+The first request, which may be under way, stays as it is.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from barnabas.cluster.image import ClusterImage, TopicImage
 from barnabas.types import TopicPartition
 
 MERGED_AT = 64
-"""So many requests, or twice as many as there were after the last time."""
+"""Requests; or twice as many as were left after the last merge, if that is more."""
 
 
-class Wanted(NamedTuple):
-    """A request, and the cluster as it was when that was decided."""
+class PendingRequest(NamedTuple):
+    """A request, and the cluster when it was decided."""
 
     request: ControlRequest
     image: ClusterImage
@@ -43,42 +43,42 @@ class _Stop(NamedTuple):
     topic_id: bytes | None
 
     def after(self, before: _Stop | None) -> _Stop:
-        """Both in one."""
+        """Both in one request."""
         if before is None:
             return self
         delete = self.delete or before.delete
         epochs = (self.leader_epoch, before.leader_epoch)
-        # Who would have obeyed one of them obeys both: a check that one lacks is none of theirs.
+        # A broker that would have obeyed one of them obeys both: a check that one lacks is dropped.
         unchecked = [each for each in (WHILE_DELETING, NO_EPOCH) if each in epochs]
         return _Stop(delete, unchecked[0] if unchecked else max(epochs), self.topic_id)
 
 
-class Backlog:
+class RequestBacklog:
     """For one registration of one broker."""
 
     __slots__ = ("_limit", "_queue")
 
     def __init__(self) -> None:
-        self._queue: deque[Wanted] = deque()
+        self._queue: deque[PendingRequest] = deque()
         self._limit = MERGED_AT
 
     def __len__(self) -> int:
         return len(self._queue)
 
     @property
-    def first(self) -> Wanted:
+    def first(self) -> PendingRequest:
         return self._queue[0]
 
     def add(self, request: ControlRequest, image: ClusterImage) -> None:
-        """After all others; `image`: the cluster as it is with it."""
-        self._queue.extend(Wanted(piece, image) for piece in in_pieces(request))
+        """After all others; `image`: the cluster once it is carried out."""
+        self._queue.extend(PendingRequest(piece, image) for piece in in_pieces(request))
         if len(self._queue) > self._limit:
             first, *rest = self._queue
             self._queue = deque([first, *merged(rest)])
             self._limit = max(MERGED_AT, 2 * len(self._queue))
 
-    def told(self) -> None:
-        """The first one has been answered."""
+    def remove_first(self) -> None:
+        """The first request has been answered."""
         self._queue.popleft()
         if not self._queue:
             self._limit = MERGED_AT
@@ -88,18 +88,18 @@ class Backlog:
         self._limit = MERGED_AT
 
 
-def merged(wanted: Sequence[Wanted]) -> list[Wanted]:
-    """What has the same effect as all of these, of one controller: the last word on everything.
+def merged(requests: Sequence[PendingRequest]) -> list[PendingRequest]:
+    """Fewer requests with the effect of all of these, which one controller has decided.
 
-    Metadata first: it says where the brokers are whom one shall follow. What is to be stopped comes
-    before what is to be hosted: what was stopped last has nothing to host any more, and what is
-    hosted again must lose first what it had before.
+    Metadata comes first: it has the addresses of the leaders to follow. StopReplica comes before
+    LeaderAndIsr: a partition that was stopped last is hosted no more, and one that is hosted again
+    must lose its earlier log first.
     """
-    if not wanted:
+    if not requests:
         return []
-    last, image = wanted[-1]
-    update, removed = _update(wanted)
-    hosted, stopped = _roles(wanted)
+    last, image = requests[-1]
+    update, removed = _update(requests)
+    hosted, stopped = _roles(requests)
     whole: list[ControlRequest] = [] if update is None else [update]
     for delete in (True, False):
         stops = {name: each for name, each in stopped.items() if each.delete is delete}
@@ -117,21 +117,23 @@ def merged(wanted: Sequence[Wanted]) -> list[Wanted]:
     if hosted:
         states = tuple(hosted.values())
         whole.append(LeaderAndIsr(last.controller_id, last.controller_epoch, states))
-    # A topic that is gone is told partition by partition.
+    # The removal of a topic is sent partition by partition.
     known = image._replace(topics={**image.topics, **removed})
     return [
-        Wanted(piece, known if isinstance(piece, UpdateMetadata) else image)
+        PendingRequest(piece, known if isinstance(piece, UpdateMetadata) else image)
         for request in whole
         for piece in in_pieces(request)
     ]
 
 
-def _update(wanted: Sequence[Wanted]) -> tuple[UpdateMetadata | None, dict[str, TopicImage]]:
-    """One for all, and the topics that it removes as they were known before."""
+def _update(
+    requests: Sequence[PendingRequest],
+) -> tuple[UpdateMetadata | None, dict[str, TopicImage]]:
+    """One for all, and the topics that it removes as they were before."""
     update: UpdateMetadata | None = None
     topics: dict[str, TopicImage] = {}
     removed: dict[str, TopicImage | None] = {}
-    for request, image in wanted:
+    for request, image in requests:
         if isinstance(request, UpdateMetadata):
             update = request
             for name in request.removed_topics:
@@ -145,16 +147,16 @@ def _update(wanted: Sequence[Wanted]) -> tuple[UpdateMetadata | None, dict[str, 
 
 
 def _roles(
-    wanted: Sequence[Wanted],
+    requests: Sequence[PendingRequest],
 ) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, _Stop]]:
-    """What is hosted after all of it, and what has to be stopped before that."""
+    """What is hosted after all of them, and what has to be stopped before that."""
     hosted: dict[TopicPartition, PartitionState] = {}
     stopped: dict[TopicPartition, _Stop] = {}
-    for request, _ in wanted:
+    for request, _ in requests:
         if isinstance(request, LeaderAndIsr):
             for state in request.partitions:
                 before = hosted.get(state.topic_partition)
-                # It has not heard of it before, so it has no records of it still.
+                # A broker that never got the first request still has no records of it.
                 is_new = state.is_new or (before is not None and before.is_new)
                 hosted[state.topic_partition] = state._replace(is_new=is_new)
         elif isinstance(request, StopReplica):

@@ -1,4 +1,4 @@
-"""What an operator is told when brokers go or come, and when partitions move: a line for each."""
+"""The controller's log lines: elections, brokers that fail or register, reassignments."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from barnabas.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 
-def tell_of_office(found: ClusterImage, after: ClusterImage) -> None:
-    """What a new controller has found, and what it has made of it."""
+def log_election(found: ClusterImage, after: ClusterImage) -> None:
+    """This broker has been elected; `found`: the cluster before its first decision."""
     _log.info(
-        "broker %d is the controller, in epoch %d: %d brokers are live, there are %d topics",
-        after.controller_id,
+        "controller elected, epoch %d: broker %d, with %d live brokers and %d topics",
         after.controller_epoch,
+        after.controller_id,
         len(after.brokers),
         len(after.topics),
     )
     led = {each.leader for topic in found.topics.values() for each in topic.partitions.values()}
     for broker_id in sorted(led.difference(after.brokers, [NO_LEADER])):
-        _tell_of_loss(broker_id, "is dead", found, after)
+        _log_failure(broker_id, "has failed", found, after)
 
 
-def tell_of_brokers(before: ClusterImage, after: ClusterImage) -> None:
-    """The difference that another list of live brokers has made."""
+def log_brokers(before: ClusterImage, after: ClusterImage) -> None:
+    """The list of live brokers has changed."""
     for broker_id, broker in before.brokers.items():
         now = after.brokers.get(broker_id)
         if now is not None and now.epoch == broker.epoch:
             continue
-        what = "has gone" if now is None else "has gone and come back"
-        _tell_of_loss(broker_id, what, before, after)
+        event = "has failed" if now is None else "has failed and registered again"
+        _log_failure(broker_id, event, before, after)
     for broker_id in after.brokers:
         if broker_id not in before.brokers:
-            _log.info("broker %d has come, %d are live", broker_id, len(after.brokers))
+            _log.info("broker %d has registered, %d are live", broker_id, len(after.brokers))
 
 
-def tell_of_moves(
+def log_reassignments(
     names: Iterable[TopicPartition], before: ClusterImage, after: ClusterImage
 ) -> None:
-    """Of these partitions, which have begun or ended to move to other brokers (KIP-455)."""
+    """The reassignments that have begun or ended, among these partitions (KIP-455)."""
     steps = []
     for name in names:
         was, became = _partition(before, name), _partition(after, name)
@@ -57,7 +57,7 @@ def _partition(image: ClusterImage, name: TopicPartition) -> PartitionImage | No
     return None if topic is None else topic.partitions.get(name.partition)
 
 
-def _tell_of_loss(broker_id: int, what: str, before: ClusterImage, after: ClusterImage) -> None:
+def _log_failure(broker_id: int, event: str, before: ClusterImage, after: ClusterImage) -> None:
     elected = leaderless = 0
     for was, became in _led_by(broker_id, before, after):
         if became.leader == NO_LEADER:
@@ -66,9 +66,9 @@ def _tell_of_loss(broker_id: int, what: str, before: ClusterImage, after: Cluste
             elected += 1
     _log.log(
         logging.WARNING if elected or leaderless else logging.INFO,
-        "broker %d %s: %d partitions elected anew, %d without a leader",
+        "broker %d %s: %d partitions have a new leader, %d have none",
         broker_id,
-        what,
+        event,
         elected,
         leaderless,
     )
@@ -77,7 +77,7 @@ def _tell_of_loss(broker_id: int, what: str, before: ClusterImage, after: Cluste
 def _led_by(
     broker_id: int, before: ClusterImage, after: ClusterImage
 ) -> Iterator[tuple[PartitionImage, PartitionImage]]:
-    """What a broker led, before and after."""
+    """The partitions that a broker led, before and after."""
     for name, topic in before.topics.items():
         changed = after.topics.get(name)
         if changed is None or changed is topic:

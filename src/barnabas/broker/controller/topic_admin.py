@@ -1,9 +1,9 @@
-"""What clients want of topics, from the wish to its fulfilment: made, enlarged, deleted.
+"""Creates, enlarges and deletes topics for clients.
 
-A wish is written to the store and comes back to the controller by its watch, like anybody else's.
-Whoever has made it here waits for the round that carries it out; there is no second way, for one
-node either. Only a controller is asked for these; the exception is `wish`, by which any broker has
-a topic made that somebody has asked about.
+A change is written to the store and reaches the controller by its watch, whichever broker has
+written it; a client of the controller waits for the round that carries the change out. There is no
+other way, for a single broker either. Only the controller serves these, but any broker creates a
+topic automatically that a client asks about.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from barnabas.broker.controller.event_loop import Office
-from barnabas.broker.controller.topic_writes import Wishes
+from barnabas.broker.cluster_view import ClusterView
+from barnabas.broker.controller.event_loop import ControllerTerm
+from barnabas.broker.controller.topic_writer import TopicWriter
 from barnabas.clock import Random
 from barnabas.cluster import layout
 from barnabas.cluster.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
@@ -30,42 +31,47 @@ from barnabas.errors import (
 _log = logging.getLogger(__name__)
 
 _NO_TOPIC_ID = bytes(16)
-_LOOK_EVERY_S = 0.02
-_LOOKS = 1500  # half a minute: by then whoever asked has gone
+_PATIENCE_S = 30.0  # by then the client has given up
 
 Outcome = TopicImage | KafkaError
 
 
-class TopicChanges:
-    """The topics' side of a controller; `office` gives its tenure, or raises NotController."""
+class TopicAdmin:
+    """Of one broker."""
 
-    __slots__ = ("_foreign_wishes", "_office", "_seen", "_wishes")
+    __slots__ = ("_any_writer", "_term", "_view", "_writer")
 
     def __init__(
         self,
         store: MetadataStore,
         random: Random,
-        office: Callable[[], Office],
-        seen: Callable[[], ClusterImage],
+        view: ClusterView,
+        term: Callable[[], ControllerTerm],
     ) -> None:
-        """`seen`: the cluster as this broker knows it, whoever is its controller."""
-        self._office = office
-        self._seen = seen
-        self._wishes = Wishes(store, random, lambda: office().image)
-        self._foreign_wishes = Wishes(store, random, seen)
+        """`term` returns this broker's term as controller, or raises NotController."""
+        self._view = view
+        self._term = term
+        self._writer = TopicWriter(store, random, self._controllers_image)
+        self._any_writer = TopicWriter(store, random, self._brokers_image)
+
+    def _controllers_image(self) -> ClusterImage:
+        return self._term().image
+
+    def _brokers_image(self) -> ClusterImage:
+        return self._view.image
 
     async def create(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[Outcome]:
-        """Make them, all in one commit and one round; what fails is returned."""
-        office = self._office()
-        checked = self._wishes.check(topics)
+        """Create topics, all in one commit and one round; failures are returned."""
+        term = self._term()
+        checked = self._writer.check(topics)
         failures: dict[str, KafkaError] = {}
         accepted = _accepted(topics, checked)
         if accepted and not validate_only:
-            failures = await self._wishes.create(accepted)
-            office.agenda.look(layout.TOPICS)
-            await office.agenda.whole_round()
+            failures = await self._writer.create(accepted)
+            term.events.path_changed(layout.TOPICS)
+            await term.events.whole_round()
         outcomes: list[Outcome] = []
         for topic, assignment in zip(topics, checked, strict=True):
             if isinstance(assignment, KafkaError):
@@ -73,36 +79,40 @@ class TopicChanges:
             elif validate_only:
                 outcomes.append(_not_yet(topic, assignment))
             else:
-                outcomes.append(failures.get(topic.name) or _created(office, topic.name))
+                outcomes.append(failures.get(topic.name) or _created(term, topic.name))
         return outcomes
 
-    async def wish(self, topics: Sequence[NewTopic]) -> list[Outcome]:
-        """As `create`, by a broker that may not be the controller.
+    async def auto_create(self, topics: Sequence[NewTopic]) -> list[Outcome]:
+        """As `create`, on a broker that may not be the controller.
 
-        Each is returned when this broker has heard of it, with its leaders; LeaderNotAvailable is
-        returned for one of which it has not heard for long.
+        A topic is returned once this broker knows its leaders; LeaderNotAvailable is returned for
+        one whose leaders it does not learn of for half a minute.
         """
-        checked = self._foreign_wishes.check(topics)
-        failures = await self._foreign_wishes.create(_accepted(topics, checked))
+        checked = self._any_writer.check(topics)
+        failures = await self._any_writer.create(_accepted(topics, checked))
         outcomes: list[Outcome] = []
         for topic, assignment in zip(topics, checked, strict=True):
             if isinstance(assignment, KafkaError):
                 outcomes.append(assignment)
             else:
-                outcomes.append(failures.get(topic.name) or await self._heard_of(topic.name))
+                outcomes.append(failures.get(topic.name) or await self._once_led(topic.name))
         return outcomes
 
-    async def _heard_of(self, name: str) -> Outcome:
-        for _ in range(_LOOKS):
-            topic = self._seen().topics.get(name)
-            if topic is not None and all(
+    async def _once_led(self, name: str) -> Outcome:
+        def is_led(image: ClusterImage) -> bool:
+            topic = image.topics.get(name)
+            return topic is not None and all(
                 each.leader != NO_LEADER for each in topic.partitions.values()
-            ):
-                return topic
-            await asyncio.sleep(_LOOK_EVERY_S)
-        return LeaderNotAvailable(f"topic {name} was asked for, and no controller has led it yet")
+            )
 
-    async def grow(
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._view.until(is_led)
+        except TimeoutError:
+            return LeaderNotAvailable(f"topic {name} is requested, but has no leader yet")
+        return self._view.image.topics[name]
+
+    async def create_partitions(
         self,
         topic: str,
         total: int,
@@ -110,49 +120,49 @@ class TopicChanges:
         *,
         validate_only: bool,
     ) -> TopicImage:
-        """Let a topic have `total` partitions; raises what `Wishes.grow` does."""
-        office = self._office()
-        existing, added = await self._wishes.grow(
+        """Enlarge a topic to `total` partitions; raises what `TopicWriter.grow` does."""
+        term = self._term()
+        existing, added = await self._writer.grow(
             topic, total, assignment, validate_only=validate_only
         )
         if validate_only:
-            known = office.image.topics.get(topic) or _not_yet(NewTopic(topic), {})
+            known = term.image.topics.get(topic) or _not_yet(NewTopic(topic), {})
             return known._replace(partitions={**known.partitions, **_never_led(added)})
         _log.warning(
             "topic %s has %d partitions now and had %d: a key may go to another partition than "
-            "before, so records of one key are in order only among those that follow",
+            "before, so the records of one key are in order only from now on",
             topic,
             total,
             len(existing),
         )
-        office.agenda.touch(topic)
-        await office.agenda.whole_round()
-        grown = _created(office, topic)
+        term.events.topic_changed(topic)
+        await term.events.whole_round()
+        grown = _created(term, topic)
         if isinstance(grown, KafkaError):
             raise grown
         return grown
 
     async def delete(self, names: Sequence[str]) -> list[KafkaError | None]:
-        """Delete them, all in one commit and one round; None where no trace is left."""
-        office = self._office()
-        known = [name for name in dict.fromkeys(names) if name in office.image.topics]
+        """Delete topics, all in one commit and one round; None once nothing is left of one."""
+        term = self._term()
+        known = [name for name in dict.fromkeys(names) if name in term.image.topics]
         if known:
-            await self._wishes.delete(known)
-            office.agenda.look(layout.DELETE_TOPICS)
-            await office.agenda.whole_round()
+            await self._writer.delete(known)
+            term.events.path_changed(layout.DELETE_TOPICS)
+            await term.events.whole_round()
         outcomes: list[KafkaError | None] = []
         for name in names:
             if name not in known:
                 outcomes.append(UnknownTopicOrPartition(f"topic {name} does not exist"))
-            elif office.is_held_up(name):
+            elif term.is_deletion_blocked(name):
                 outcomes.append(
                     RequestTimedOut(
-                        f"topic {name} is being deleted, but a part of it lies on a broker that is "
-                        "dead or in a log directory that has failed: it goes when that is back"
+                        f"topic {name} is being deleted, but a replica is on a broker or in a log "
+                        "directory that has failed: it is deleted when that is back"
                     )
                 )
             else:
-                await office.gone(name)
+                await term.deleted(name)
                 outcomes.append(None)
         return outcomes
 
@@ -167,8 +177,8 @@ def _accepted(
     ]
 
 
-def _created(office: Office, name: str) -> Outcome:
-    created = office.image.topics.get(name)
+def _created(term: ControllerTerm, name: str) -> Outcome:
+    created = term.image.topics.get(name)
     if created is None:
         return UnknownTopicOrPartition(f"topic {name} was deleted as soon as it was created")
     return created

@@ -1,8 +1,8 @@
-"""Topics that are being deleted: which of their replicas are still there, and who waits for that.
+"""The topics that are being deleted: their remaining replicas, and the callers that wait.
 
-A topic's nodes may go when every replica of it has been deleted, and that is said by the broker
-that has it. A broker that is dead, or whose log directory has failed, says it when it is back: so
-long the name is taken.
+A topic's nodes are removed when every replica has been deleted, as confirmed by the broker that has
+it. A broker that has failed, or whose log directory has failed, confirms when it is back; until
+then the name is taken.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from barnabas.errors import NONE, KafkaStorageError
 from barnabas.types import TopicPartition
 
 
-class Deletions:
-    """What one controller has begun to delete."""
+class TopicDeletions:
+    """The deletions that one controller has begun."""
 
     __slots__ = ("_closed", "_left", "_topic_ids", "_waiting")
 
     def __init__(self) -> None:
-        # (partition, broker) by topic, and whether the broker has said that it cannot reach it
+        # (partition, broker) by topic, and whether the broker has answered that it cannot reach it
         self._left: dict[str, dict[tuple[int, int], bool]] = {}
         self._topic_ids: dict[str, bytes] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
@@ -35,7 +35,7 @@ class Deletions:
         return iter(self._left)
 
     def begin(self, name: str, topic: TopicImage | None) -> None:
-        """From now on its replicas are to go; None: there is only the wish."""
+        """Its replicas are to be deleted; None: there is only the request, and no topic."""
         partitions = {} if topic is None else topic.partitions
         self._left[name] = {
             (number, broker_id): False
@@ -51,9 +51,9 @@ class Deletions:
         """A broker's answer to a request to delete replicas: an error code for each.
 
         NONE counts, whatever is known of its directories: only the broker can tell a replica that
-        it cannot reach from another topic's log that has the name. The answer to a request from
-        before this deletion does not count: it is about an earlier topic of that name, or about a
-        replica that was taken from the broker and given back to it.
+        it cannot reach from another topic's log of that name. The answer to a request from before
+        this deletion does not count: it is about an earlier topic of that name, or about a replica
+        that was taken from the broker and given back to it.
         """
         for name, code in codes.items():
             left, replica = self._left.get(name.topic), (name.partition, broker_id)
@@ -69,7 +69,7 @@ class Deletions:
         return is_deletion and request.topic_ids.get(name) == self._topic_ids[name.topic]
 
     def without_replicas(self) -> list[str]:
-        """The topics of which no replica is left: their nodes may go."""
+        """The topics without a replica: their nodes can be removed."""
         return [name for name, left in self._left.items() if not left]
 
     def removed(self, names: Iterable[str]) -> None:
@@ -81,8 +81,8 @@ class Deletions:
                 if not future.done():
                     future.set_result(None)
 
-    def is_held_up(self, name: str, image: ClusterImage) -> bool:
-        """Whether it waits for a broker or a log directory that is not there at the moment."""
+    def is_blocked(self, name: str, image: ClusterImage) -> bool:
+        """Whether it waits for a broker or a log directory that has failed."""
         return any(
             is_out_of_reach
             or broker_id not in image.brokers
@@ -90,7 +90,7 @@ class Deletions:
             for (number, broker_id), is_out_of_reach in self._left.get(name, {}).items()
         )
 
-    async def gone(self, name: str) -> None:
+    async def until_removed(self, name: str) -> None:
         """Wait until nothing is left of the topic; raises what `close` is given."""
         if name in self._left:
             if self._closed is not None:
@@ -100,7 +100,7 @@ class Deletions:
             await future
 
     def close(self, error: Exception) -> None:
-        """Somebody else goes on with it."""
+        """The next controller goes on; every caller gets the error."""
         self._closed = error
         waiting, self._waiting = self._waiting, {}
         for futures in waiting.values():

@@ -1,8 +1,8 @@
-"""The topics' nodes as one tenure of a controller reads them: watched first, read then.
+"""The topics' nodes, as a controller reads them in one term: watched first, then read.
 
-What changes in between makes the watch fire, and so another look. A watch on a topic's node says
-that the topic may have grown; whoever set it is told the name. Nodes are read many at a time: on a
-server every question takes its way there and back.
+A change in between makes the watch fire, and the node is read again. A watch on a topic's node
+fires when the topic may have grown. Nodes are read many at a time: each request to a server is a
+round trip.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class _Read(NamedTuple):
 
 
 class TopicNodes:
-    """Reads topics; `epoch_version` is the controller's, who alone gives old topics an id."""
+    """Reads topics; `epoch_version` is the controller's, which alone gives old topics an id."""
 
-    __slots__ = ("_epoch_version", "_latest_epoch_of", "_random", "_store", "_touched", "versions")
+    __slots__ = ("_changed", "_epoch_version", "_latest_epoch_of", "_random", "_store", "versions")
 
     def __init__(
         self,
@@ -45,18 +45,19 @@ class TopicNodes:
         random: Random,
         latest_epoch_of: LatestEpochOf,
         epoch_version: int,
-        touched: Callable[[str], None],
+        changed: Callable[[str], None],
     ) -> None:
+        """`changed` gets the name of a topic whose node has changed."""
         self._store = store
         self._random = random
         self._latest_epoch_of = latest_epoch_of
         self._epoch_version = epoch_version
-        self._touched = touched
+        self._changed = changed
         self.versions: dict[str, int] = {}
-        """Data versions of the topics' nodes as they were read last."""
+        """Data versions of the topics' nodes, as last read."""
 
     async def unknown(self, known: Container[str]) -> dict[str, TopicImage]:
-        """Every topic but those that are known already; watched from now on."""
+        """Every topic but the known ones; watched from now on."""
         names = [name for name in await children(self._store, layout.TOPICS) if name not in known]
         if not names:
             return {}
@@ -66,7 +67,7 @@ class TopicNodes:
         return await images_of(self._store, topics, self._latest_epoch_of)
 
     async def grown(self, topics: Sequence[TopicImage]) -> list[TopicImage]:
-        """Those of these topics, whole, that have more partitions by now."""
+        """The topics among these that have more partitions by now, with all of them."""
         if not topics:
             return []
         self._watch([topic.name for topic in topics])
@@ -89,13 +90,13 @@ class TopicNodes:
         return grown
 
     async def configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
-        """What these topics' own configs set now; nothing if there is no node."""
+        """The settings of these topics' own configs; none where there is no node."""
         return await load_configs_of(self._store, names)
 
     async def paths_of(self, names: Sequence[str]) -> list[str]:
-        """Every node that there is of these topics, in the order in which they can be deleted.
+        """Every existing node of these topics, in the order in which they can be deleted.
 
-        Theirs and their partitions'; their configs; last the wishes for their deletion.
+        Theirs and their partitions'; their configs; last the requests for their deletion.
         """
         paths: list[str] = []
         for root in (layout.topic_path, layout.topic_config_path, layout.delete_topic_path):
@@ -116,10 +117,10 @@ class TopicNodes:
 
     def _watch(self, names: Iterable[str]) -> None:
         for name in names:
-            self._store.watch(layout.topic_path(name), partial(self._touched, name))
+            self._store.watch(layout.topic_path(name), partial(self._changed, name))
 
     async def _nodes(self, names: Sequence[str]) -> dict[str, _Read]:
-        """The topics' nodes; who has no id gets one: Kafka gave none before 2.8 (KIP-516)."""
+        """The topics' nodes; one without an id gets one: Kafka gave none before 2.8 (KIP-516)."""
         nodes = await self._store.read_many([layout.topic_path(name) for name in names])
         operations: list[Operation] = [Check(layout.CONTROLLER_EPOCH, self._epoch_version)]
         found = {}

@@ -19,8 +19,12 @@ from barnabas.errors import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.controller.runner import ControllerRunner
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from barnabas.cluster.image import TopicImage
     from barnabas.config import BrokerConfig
+
+    CreateTopics = Callable[[Sequence[NewTopic]], Awaitable[list[TopicImage | KafkaError]]]
 
 _log = logging.getLogger(__name__)
 
@@ -35,10 +39,11 @@ _MIN_ISR = "transaction.state.log.min.isr"
 class InternalTopics:
     """Makes each of them at most once, however many ask at the same time."""
 
-    __slots__ = ("_controller", "_making", "_refused")
+    __slots__ = ("_create_topics", "_making", "_refused")
 
-    def __init__(self, controller: ControllerRunner) -> None:
-        self._controller = controller
+    def __init__(self, create_topics: CreateTopics) -> None:
+        """`create_topics` returns the topics, or what fails, once this broker knows them."""
+        self._create_topics = create_topics
         self._making: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, str] = {}  # why, as it was said last: clients ask every second
 
@@ -56,7 +61,7 @@ class InternalTopics:
         if reason := _unwritable(topic, config):
             raise self._refusal(name, reason)
         try:
-            (outcome,) = await self._controller.wish_topics([topic])
+            (outcome,) = await self._create_topics([topic])
         except KafkaError as error:
             outcome = error
         if isinstance(outcome, TopicAlreadyExists):

@@ -8,48 +8,21 @@ store did not say whether it was taken.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
-from barnabas.cluster import layout
-from barnabas.cluster.layout import ProducerIdBlock
-from barnabas.cluster.store import BadVersion, MetadataError, MetadataStore, Set
 from barnabas.errors import CoordinatorLoadInProgress, NotController
 
-if TYPE_CHECKING:
-    from barnabas.broker.controller.runner import ControllerRunner
-
-_IDS_PER_BLOCK = 1000
 _PATIENCE_S = 1.0  # what else a client asks waits behind this
-
-
-async def take_block(store: MetadataStore, broker_id: int) -> tuple[int, int]:
-    """The first and the last of a thousand producer ids that nobody has had before.
-
-    Raises NotController, which has whoever asks try again, if the store does not answer.
-    """
-    while True:
-        try:
-            node = await store.read(layout.PRODUCER_ID_BLOCK)
-            assert node is not None, f"{layout.PRODUCER_ID_BLOCK} is made at every start"
-            previous = layout.decode_producer_id_block(node.data)
-            first = 0 if previous is None else previous.last + 1
-            block = ProducerIdBlock(broker_id, first, first + _IDS_PER_BLOCK - 1)
-            data = layout.encode_producer_id_block(block)
-            await store.commit([Set(layout.PRODUCER_ID_BLOCK, data, node.version)])
-        except BadVersion:
-            continue  # another broker took that one
-        except MetadataError as error:
-            raise NotController(f"the metadata store does not answer: {error}") from error
-        return block.first, block.last
 
 
 class ProducerIds:
     """Hands out producer ids."""
 
-    __slots__ = ("_controller", "_end", "_next", "_taking")
+    __slots__ = ("_end", "_next", "_take_block", "_taking")
 
-    def __init__(self, controller: ControllerRunner) -> None:
-        self._controller = controller
+    def __init__(self, take_block: Callable[[], Awaitable[tuple[int, int]]]) -> None:
+        """`take_block` returns the first and the last id of a new block; raises NotController."""
+        self._take_block = take_block
         self._next = 0
         self._end = 0  # exclusive
         self._taking: asyncio.Task[None] | None = None
@@ -82,7 +55,7 @@ class ProducerIds:
         return producer_id
 
     async def _take(self) -> None:
-        first, last = await self._controller.allocate_producer_id_block()
+        first, last = await self._take_block()
         self._next, self._end = first, last + 1
 
     def _taken(self, taking: asyncio.Task[None]) -> None:

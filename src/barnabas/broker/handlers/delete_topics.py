@@ -53,7 +53,7 @@ def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | N
             if context.version >= _KNOWS_DISABLED
             else InvalidRequest(reason)
         )
-    if not context.node.controller.is_in_office:
+    if not context.node.controller.is_active:
         return NotController("only the controller knows for certain which topics there are")
     if any(each.name is not None and each.topic_id != _NO_TOPIC_ID for each in wanted):
         return InvalidRequest("Topic name and topic ID can not both be specified.")

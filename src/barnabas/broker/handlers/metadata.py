@@ -133,7 +133,7 @@ async def _create_and_respond(
     replication_factor = config.int("default.replication.factor")
     new = [NewTopic(name, partitions, replication_factor) for name in allowed]
     try:
-        outcomes = await within(_CREATION_MS, context.node.controller.wish_topics(new))
+        outcomes = await within(_CREATION_MS, context.node.controller.auto_create_topics(new))
     except (RequestTimedOut, NotController):
         outcomes = [LeaderNotAvailable()] * len(new)
     for topic, outcome in zip(new, outcomes, strict=True):

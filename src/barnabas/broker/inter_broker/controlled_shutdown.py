@@ -41,7 +41,7 @@ class LocalController(Protocol):
     """The controller on this broker, while it is active."""
 
     @property
-    def is_in_office(self) -> bool: ...
+    def is_active(self) -> bool: ...
 
     @property
     def controller_id(self) -> int: ...
@@ -155,7 +155,7 @@ class ControlledShutdown(NamedTuple):
     async def _ask(self) -> Sequence[TopicPartition]:
         """What is left; raises BarnabasError if the controller does not answer, or refuses."""
         view, controller = self.view, self.controller
-        if controller.is_in_office:
+        if controller.is_active:
             return await controller.controlled_shutdown(view.broker_id, view.broker_epoch)
         controller_id = controller.controller_id
         if controller_id in (-1, view.broker_id):

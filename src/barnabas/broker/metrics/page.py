@@ -95,7 +95,7 @@ def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
         counts = _NOT_IN_OFFICE
     away = counts.preferred_imbalance
     for name, value, sentence in (
-        ("ActiveControllerCount", controller.is_in_office, "1 on the controller, 0 elsewhere"),
+        ("ActiveControllerCount", controller.is_active, "1 on the controller, 0 elsewhere"),
         ("OfflinePartitionsCount", counts.offline_partitions, "Partitions that nobody leads"),
         ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),
         ("GlobalTopicCount", counts.topics, "Topics of the cluster"),

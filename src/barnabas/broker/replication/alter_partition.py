@@ -51,7 +51,7 @@ class LocalController(Protocol):
     """The controller on this broker, while it is active."""
 
     @property
-    def is_in_office(self) -> bool: ...
+    def is_active(self) -> bool: ...
 
     @property
     def controller_id(self) -> int: ...
@@ -81,7 +81,7 @@ class ControllerApproval:
     async def __call__(self, pending: Sequence[PendingProposal]) -> Answers:
         view, controller = self._view, self._controller
         proposals = [each.proposal for each in pending]
-        if controller.is_in_office:
+        if controller.is_active:
             return await controller.alter_partitions(view.broker_id, view.broker_epoch, proposals)
         controller_id = controller.controller_id
         if controller_id in (-1, view.broker_id):

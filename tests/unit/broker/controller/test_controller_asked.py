@@ -67,7 +67,7 @@ def test_a_topic_with_a_replica_on_a_dead_broker_goes_when_that_is_back() -> Non
         await made(them, assigned(1, 3))
         await them[3].die()
         await until(lambda: 3 not in them[1].image.brokers)
-        with pytest.raises(RequestTimedOut, match="broker that is dead"):
+        with pytest.raises(RequestTimedOut, match="that has failed"):
             await delete_topic(them[1].runner, "t")
         assert await them.store.read(layout.topic_path("t")) is not None
         await them[1].die()
@@ -121,7 +121,7 @@ def test_what_a_broker_had_lost_before_it_went_is_not_said_of_its_next_life(
     """ST-10: one round hears of both, and the disk is repaired when the broker comes back."""
 
     async def play(them: Brokers) -> None:
-        office = them[1].runner._candidacy.office
+        events = them[1].runner._election.term().events
         may_commit = asyncio.Event()
         commit = them[1].session.commit
 
@@ -138,13 +138,13 @@ def test_what_a_broker_had_lost_before_it_went_is_not_said_of_its_next_life(
         moving = asyncio.ensure_future(move)
         them[2].codes[T0] = KafkaStorageError.code
         await them[2].listen()
-        await until(lambda: office.agenda.lost)
+        await until(lambda: events.lost_replicas)
         await them[2].die()
-        await until(lambda: layout.BROKER_IDS in office.agenda.changed)
+        await until(lambda: layout.BROKER_IDS in events.changed_paths)
         may_commit.set()
         await asyncio.wait_for(moving, PATIENCE_S)
         await until(lambda: 2 not in them[1].image.brokers)
-        await office.agenda.whole_round()
+        await events.whole_round()
         await them.start(2)
         await until(lambda: T0 in them[2].hosted)
         assert them[2].hosted[T0].isr == (3,)
@@ -243,7 +243,7 @@ def test_a_move_goes_on_under_the_next_controller() -> None:
         assert them[1].runner.reassignments([TopicPartition("t", 5)]) == {}
         await them.store.commit([Delete(layout.CONTROLLER)])
         await until(lambda: {each.image.controller_epoch for each in them.all.values()} == {2})
-        (controller,) = [each for each in them.all.values() if each.runner.is_in_office]
+        (controller,) = [each for each in them.all.values() if each.runner.is_active]
         runner = controller.runner
         assert runner.reassignments([T0])[T0].adding == (1,)
         topic = runner.image.topics["t"]
@@ -316,7 +316,7 @@ def test_the_replica_whose_log_ends_last_leads_where_the_isr_cannot_be_trusted(
         back.ends[T0] = LogEnd(0, 10)
         them[1].ends[T0] = LogEnd(0, 12)
         await back.start()
-        await until(lambda: "wait until every replica has said" in caplog.text)
+        await until(lambda: "until the log end offset of every replica is known" in caplog.text)
         await asyncio.sleep(0.3)
         assert (await them.state("t")).leader == NO_LEADER
         them[3].ends[T0] = LogEnd(0, 14)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.controller.runner import ControllerRunner
-from barnabas.clock import SystemClock, SystemRandom
 from barnabas.cluster import layout
 from barnabas.cluster.controller_requests import (
     ControlRequest,
@@ -35,7 +33,7 @@ from barnabas.errors import (
 )
 from barnabas.types import TopicPartition
 from tests.unit.broker.brokers import delete_topic
-from tests.unit.broker.controller.test_runner import BROKER, Host, run
+from tests.unit.broker.controller.test_runner import BROKER, Host, run, runner_of
 
 
 class CountingStore(EmbeddedStore):
@@ -294,7 +292,7 @@ def test_a_topic_with_a_lost_part_goes_when_that_is_back(tmp_path: Path) -> None
         await host.runner.create_topic(NewTopic("t", partitions=2))
         host.lost = {TopicPartition("t", 1)}
         await host.runner.replicas_offline([*host.lost])
-        with pytest.raises(RequestTimedOut, match="it goes when that is back"):
+        with pytest.raises(RequestTimedOut, match="it is deleted when that is back"):
             await delete_topic(host.runner, "t")
         assert "t" not in host.image.topics
         assert "/admin/delete_topics/t" in host.paths()
@@ -327,7 +325,7 @@ def test_a_directory_that_fails_during_the_start(tmp_path: Path) -> None:
                 lost = host.runner.replicas_offline([TopicPartition("t", 1)])
                 telling.append(asyncio.get_running_loop().create_task(lost))
 
-        host.runner = ControllerRunner(host.store, 0, SystemClock(), SystemRandom(), deliver)
+        host.runner = runner_of(host.store, host.view, deliver)
         await host.runner.start(BROKER)
         await asyncio.wait_for(telling[0], 60)
         partitions = host.image.topics["t"].partitions
@@ -365,14 +363,7 @@ def test_a_partition_without_a_state_begins_above_the_epochs_of_its_log() -> Non
     async def scenario() -> None:
         store = EmbeddedStore()
         host = Host(store)
-        host.runner = ControllerRunner(
-            store,
-            0,
-            SystemClock(),
-            SystemRandom(),
-            host._deliver,
-            latest_epoch_of=lambda name: epochs.get(name, -1),
-        )
+        host.runner = runner_of(store, host.view, host._deliver, lambda name: epochs.get(name, -1))
         await store.commit(
             [
                 Create("/brokers"),

@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from barnabas.broker.controller.event_queue import Agenda
+from barnabas.broker.controller.event_queue import EventQueue
 from barnabas.cluster.image import ClusterImage
 from barnabas.controller.controller import Decision
 from barnabas.errors import NotController, UnknownTopicOrPartition
 
 
-def run(scenario: Callable[[Agenda], Awaitable[None]]) -> None:
+def run(scenario: Callable[[EventQueue], Awaitable[None]]) -> None:
     async def whole() -> None:
-        await scenario(Agenda())
+        await scenario(EventQueue())
 
     asyncio.run(whole())
 
@@ -26,34 +26,34 @@ async def step() -> None:
 
 
 def test_who_comes_during_a_round_is_served_by_the_next_one() -> None:
-    async def scenario(agenda: Agenda) -> None:
-        early = asyncio.ensure_future(agenda.whole_round())
-        await agenda.round_due()
-        agenda.begin_round()
-        late = asyncio.ensure_future(agenda.whole_round())
+    async def scenario(queue: EventQueue) -> None:
+        early = asyncio.ensure_future(queue.whole_round())
+        await queue.round_due()
+        queue.begin_round()
+        late = asyncio.ensure_future(queue.whole_round())
         await step()
-        agenda.end_round()
+        queue.end_round()
         await step()
         assert early.done() and not late.done()
-        await agenda.round_due()
-        agenda.begin_round()
-        agenda.end_round()
+        await queue.round_due()
+        queue.begin_round()
+        queue.end_round()
         await late
 
     run(scenario)
 
 
 def test_marks_that_come_during_a_round_make_another_one_due() -> None:
-    async def scenario(agenda: Agenda) -> None:
-        agenda.look("/a")
-        agenda.look("/a")
-        assert agenda.changed == {"/a": None}
-        agenda.begin_round()
-        agenda.touch("t")
-        agenda.end_round()
-        await asyncio.wait_for(agenda.round_due(), 60)
-        agenda.begin_round()
-        idle = asyncio.ensure_future(agenda.round_due())
+    async def scenario(queue: EventQueue) -> None:
+        queue.path_changed("/a")
+        queue.path_changed("/a")
+        assert queue.changed_paths == {"/a": None}
+        queue.begin_round()
+        queue.topic_changed("t")
+        queue.end_round()
+        await asyncio.wait_for(queue.round_due(), 60)
+        queue.begin_round()
+        idle = asyncio.ensure_future(queue.round_due())
         await step()
         assert not idle.done()
         idle.cancel()
@@ -62,22 +62,22 @@ def test_marks_that_come_during_a_round_make_another_one_due() -> None:
 
 
 def test_questions_are_answered_in_turn_and_to_whoever_still_waits() -> None:
-    async def scenario(agenda: Agenda) -> None:
+    async def scenario(queue: EventQueue) -> None:
         nothing = Decision((), ClusterImage.empty(), ())
         asked = [
-            asyncio.ensure_future(agenda.ask(lambda _, n=n: (nothing, n)))  # type: ignore[misc]
+            asyncio.ensure_future(queue.submit(lambda _, n=n: (nothing, n)))  # type: ignore[misc]
             for n in range(3)
         ]
         await step()
         asked[1].cancel()
         await step()
-        agenda.answered(0)
-        agenda.answered(1)
-        agenda.answered(error=UnknownTopicOrPartition())
+        queue.settle_first(0)
+        queue.settle_first(1)
+        queue.settle_first(error=UnknownTopicOrPartition())
         assert await asked[0] == 0
         with pytest.raises(UnknownTopicOrPartition):
             await asked[2]
-        assert not agenda.questions
+        assert not queue.requests
 
     run(scenario)
 
@@ -85,22 +85,24 @@ def test_questions_are_answered_in_turn_and_to_whoever_still_waits() -> None:
 def test_the_end_reaches_everybody_even_in_the_middle_of_a_round() -> None:
     """ZK-3: whoever waits is to look for the next controller."""
 
-    async def scenario(agenda: Agenda) -> None:
-        served = asyncio.ensure_future(agenda.whole_round())
+    async def scenario(queue: EventQueue) -> None:
+        served = asyncio.ensure_future(queue.whole_round())
         await step()
-        agenda.begin_round()
-        later = asyncio.ensure_future(agenda.whole_round())
-        question = asyncio.ensure_future(agenda.ask(lambda machine: machine.isr_proposed(1, 1, [])))
+        queue.begin_round()
+        later = asyncio.ensure_future(queue.whole_round())
+        question = asyncio.ensure_future(
+            queue.submit(lambda machine: machine.isr_proposed(1, 1, []))
+        )
         await step()
-        agenda.end(OSError("first"))
-        agenda.end(ValueError("second"))
+        queue.end(OSError("first"))
+        queue.end(ValueError("second"))
         with pytest.raises(OSError, match="first"):
-            await agenda.round_due()
-        agenda.close(NotController("resigned"))
+            await queue.round_due()
+        queue.close(NotController("resigned"))
         for waiting in (served, later, question):
             with pytest.raises(NotController):
                 await waiting
         with pytest.raises(NotController):
-            await agenda.whole_round()
+            await queue.whole_round()
 
     run(scenario)

@@ -9,10 +9,10 @@ import pytest
 
 from barnabas.broker.controller.registration import (
     become_controller,
+    elected_term,
     ensure_base,
-    leave_office,
-    office_of,
     register,
+    resign,
 )
 from barnabas.clock import SystemClock, SystemRandom
 from barnabas.cluster.embedded import EmbeddedStore
@@ -159,8 +159,8 @@ def test_the_tree_tells_what_came_of_a_commit_that_was_not_answered() -> None:
         node = await store.read("/brokers/ids/0")
         assert node is not None and node.czxid == registered.epoch
         assert await become_controller(store, 0, SystemClock()) == (1, 1)
-        assert await office_of(store, 0) == (1, 1)
-        assert await office_of(store, 7) is None
+        assert await elected_term(store, 0) == (1, 1)
+        assert await elected_term(store, 7) is None
         await EmbeddedStore.commit(store, [Delete("/controller"), Delete("/brokers/ids/0")])
         store.happens = False
         with pytest.raises(OutcomeUnknown):
@@ -180,10 +180,10 @@ def test_an_office_is_left_by_whoever_has_it() -> None:
         await ensure_base(store, None, SystemRandom())
         one, other = store.session(), store.session()
         assert await become_controller(one, 1, SystemClock()) == (1, 1)
-        await leave_office(other, 1)
-        await leave_office(one, 2)
-        assert await office_of(one, 1) == (1, 1)
-        await leave_office(one, 1)
+        await resign(other, 1)
+        await resign(one, 2)
+        assert await elected_term(one, 1) == (1, 1)
+        await resign(one, 1)
         assert await become_controller(other, 2, SystemClock()) == (2, 2)
         await store.close()
 

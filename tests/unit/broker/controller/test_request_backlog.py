@@ -8,7 +8,12 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.controller.request_backlog import MERGED_AT, Backlog, Wanted, merged
+from barnabas.broker.controller.request_backlog import (
+    MERGED_AT,
+    PendingRequest,
+    RequestBacklog,
+    merged,
+)
 from barnabas.broker.inter_broker.control_plane_wire import PARTITIONS_AT_ONCE
 from barnabas.broker.inter_broker.update_metadata_wire import update_metadata_request
 from barnabas.cluster.controller_requests import (
@@ -52,7 +57,9 @@ def update(
 
 
 def said(*requests: ControlRequest) -> list[ControlRequest]:
-    return [each.request for each in merged([Wanted(request, EMPTY) for request in requests])]
+    return [
+        each.request for each in merged([PendingRequest(request, EMPTY) for request in requests])
+    ]
 
 
 # --- what becomes of it --------------------------------------------------------------------------
@@ -118,8 +125,8 @@ def test_a_topic_that_is_gone_is_told_with_all_of_its_partitions() -> None:
     then = EMPTY.apply(update(two))
     (whole,) = merged(
         [
-            Wanted(update(removed=["t"]), then),
-            Wanted(update(topic("u")), EMPTY.apply(update(topic("u")))),
+            PendingRequest(update(removed=["t"]), then),
+            PendingRequest(update(topic("u")), EMPTY.apply(update(topic("u")))),
         ]
     )
     assert isinstance(whole.request, UpdateMetadata)
@@ -220,19 +227,19 @@ def test_what_is_merged_has_the_effect_of_all_of_it(
 
 
 def test_what_is_told_in_time_is_told_as_it_was_decided() -> None:
-    backlog = Backlog()
+    backlog = RequestBacklog()
     words = [host(state(T0, number)) for number in range(MERGED_AT)]
     for each in words:
         backlog.add(each, EMPTY)
     heard = []
     while backlog:
         heard.append(backlog.first.request)
-        backlog.told()
+        backlog.remove_first()
     assert heard == words
 
 
 def test_what_gathers_for_long_has_a_bound_and_the_first_is_left_alone() -> None:
-    backlog = Backlog()
+    backlog = RequestBacklog()
     first = host(state(T1))
     backlog.add(first, EMPTY)
     longest = 0
@@ -245,7 +252,7 @@ def test_what_gathers_for_long_has_a_bound_and_the_first_is_left_alone() -> None
     receiver = Receiver()
     while backlog:
         receiver.hear([backlog.first.request])
-        backlog.told()
+        backlog.remove_first()
     assert receiver.hosted[T0].leader_epoch == 9_999
     assert receiver.image.topics["t"] == topic("t", 9_999)
     backlog.add(first, EMPTY)
@@ -255,7 +262,7 @@ def test_what_gathers_for_long_has_a_bound_and_the_first_is_left_alone() -> None
 
 def test_a_large_cluster_is_merged_seldom_and_told_in_pieces() -> None:
     """Each merge costs what the cluster has; between two of them as much comes again."""
-    backlog = Backlog()
+    backlog = RequestBacklog()
     count = 17 * PARTITIONS_AT_ONCE
     names = [TopicPartition("t", number) for number in range(count)]
     everything = host(*(state(name) for name in names))
@@ -268,5 +275,5 @@ def test_a_large_cluster_is_merged_seldom_and_told_in_pieces() -> None:
         assert isinstance(request, LeaderAndIsr)
         assert len(request.partitions) <= PARTITIONS_AT_ONCE
         hosted.update(each.topic_partition for each in request.partitions)
-        backlog.told()
+        backlog.remove_first()
     assert hosted == set(names)

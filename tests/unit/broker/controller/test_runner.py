@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.cluster_view import ClusterView
+from barnabas.broker.controller.broker_channels import Deliver
+from barnabas.broker.controller.event_loop import ControllerSettings
 from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.clock import SystemClock, SystemRandom
 from barnabas.cluster import layout
@@ -21,7 +24,7 @@ from barnabas.cluster.controller_requests import (
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.journal import JOURNAL_NAME, Journal
-from barnabas.cluster.loading import load_configs_of
+from barnabas.cluster.loading import LatestEpochOf, load_configs_of, no_log
 from barnabas.cluster.store import Check, Create, Delete, Set
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
@@ -45,21 +48,36 @@ from tests.waiting import until
 BROKER = BrokerImage(0, (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),), None, 0)
 
 
+def runner_of(
+    store: EmbeddedStore,
+    view: ClusterView,
+    deliver: Deliver,
+    latest_epoch_of: LatestEpochOf = no_log,
+) -> ControllerRunner:
+    """Of a broker that is alone."""
+    clock, random, settings = SystemClock(), SystemRandom(), ControllerSettings()
+    return ControllerRunner(store, view, clock, random, settings, deliver, latest_epoch_of)
+
+
 class Host:
     """A broker's side of it: what it hosts, what it knows, what it was told, in order."""
 
     def __init__(self, store: EmbeddedStore) -> None:
         self.store = store
-        self.image = ClusterImage.empty()
+        self.view = ClusterView(0)
         self.hosted: dict[TopicPartition, int] = {}  # leader epochs
         self.told: list[ControlRequest] = []
         self.lost: set[TopicPartition] = set()  # with a directory, which it says when told to stop
-        self.runner = ControllerRunner(store, 0, SystemClock(), SystemRandom(), self._deliver)
+        self.runner = runner_of(store, self.view, self._deliver)
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.view.image
 
     async def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int] | None:
         self.told.append(request)
         if isinstance(request, UpdateMetadata):
-            self.image = self.image.apply(request)
+            self.view.update(self.image.apply(request))
         elif isinstance(request, LeaderAndIsr):
             for state in request.partitions:
                 self.hosted[state.topic_partition] = state.partition.leader_epoch
@@ -410,7 +428,7 @@ def test_a_deposed_controller_decides_nothing_any_more(caplog: pytest.LogCapture
         assert list(host.image.topics) == ["a"]
         with pytest.raises(NotController):
             await delete_topic(host.runner, "a")
-        assert "resigns" in caplog.text
+        assert "controller resigned" in caplog.text
         # It is no less a candidate than before.
         await other.close()
         await until(lambda: "b" in host.image.topics)
@@ -461,7 +479,7 @@ def test_a_log_that_cannot_be_made_does_not_stop_the_others(
             if isinstance(request, LeaderAndIsr):
                 raise OSError(28, "No space left on device")
 
-        runner = ControllerRunner(store, 0, SystemClock(), SystemRandom(), deliver)
+        runner = runner_of(store, ClusterView(0), deliver)
         await runner.start(BROKER)
         await runner.create_topic(NewTopic("a"))
         await runner.create_topic(NewTopic("b"))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from barnabas.broker.controller.topic_deletion import Deletions
+from barnabas.broker.controller.topic_deletion import TopicDeletions
 from barnabas.cluster.controller_requests import WHILE_DELETING, StopReplica
 from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from barnabas.errors import KafkaStorageError, NotController
@@ -32,15 +32,15 @@ def image(*live: int, topic: TopicImage = TOPIC) -> ClusterImage:
 
 def test_a_topic_is_gone_when_every_broker_has_said_so_of_every_partition() -> None:
     """ZK-4"""
-    deletions = Deletions()
+    deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
     assert "t" in deletions and list(deletions) == ["t"]
     deletions.answered(1, STOP, {T0: 0, T1: 0, TopicPartition("other", 0): 0})
     deletions.answered(2, STOP, {T0: 0})
     assert deletions.without_replicas() == []
-    assert not deletions.is_held_up("t", image(1, 2))
-    assert deletions.is_held_up("t", image(1))
-    assert not deletions.is_held_up("t", image(2))
+    assert not deletions.is_blocked("t", image(1, 2))
+    assert deletions.is_blocked("t", image(1))
+    assert not deletions.is_blocked("t", image(2))
     deletions.answered(2, STOP, {T1: 0})
     assert deletions.without_replicas() == ["t"]
     deletions.removed(["t"])
@@ -49,33 +49,33 @@ def test_a_topic_is_gone_when_every_broker_has_said_so_of_every_partition() -> N
 
 def test_who_has_lost_a_replica_is_believed_about_what_is_there() -> None:
     """ST-10: its directory may be back one day, or it was another topic's of that name."""
-    deletions = Deletions()
+    deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
     lost = TOPIC._replace(partitions={0: LED._replace(offline_replicas=(2,)), 1: LED})
     deletions.answered(1, STOP, {T0: 0, T1: 0})
     deletions.answered(2, STOP, {T0: KafkaStorageError.code, T1: 0})
     assert deletions.without_replicas() == []
-    assert deletions.is_held_up("t", image(1, 2, topic=lost))
+    assert deletions.is_blocked("t", image(1, 2, topic=lost))
     deletions.answered(2, STOP, {T0: 0})
     assert deletions.without_replicas() == ["t"]
 
 
 def test_who_cannot_reach_a_replica_says_so_before_anybody_knows_it() -> None:
     """ST-10: whoever waits is told, and the nodes stay until it is deleted."""
-    deletions = Deletions()
+    deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
     deletions.answered(1, STOP, {T0: 0, T1: 0})
     deletions.answered(2, STOP, {T0: 0, T1: KafkaStorageError.code})
     assert deletions.without_replicas() == []
-    assert deletions.is_held_up("t", image(1, 2))
+    assert deletions.is_blocked("t", image(1, 2))
     deletions.answered(2, STOP, {T1: 0})
     assert deletions.without_replicas() == ["t"]
-    assert not deletions.is_held_up("t", image(1, 2))
+    assert not deletions.is_blocked("t", image(1, 2))
 
 
 def test_a_late_answer_about_an_earlier_topic_of_the_name_does_not_count() -> None:
     """The request was sent twice, the first answer was enough, and the topic was made again."""
-    deletions = Deletions()
+    deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
     for broker_id in (1, 2):
         deletions.answered(broker_id, STOP, {T0: 0, T1: 0})
@@ -91,7 +91,7 @@ def test_a_late_answer_about_an_earlier_topic_of_the_name_does_not_count() -> No
 
 def test_a_late_answer_about_a_reassignment_does_not_count() -> None:
     """The replica was given back to the broker in the meantime, and is there again."""
-    deletions = Deletions()
+    deletions = TopicDeletions()
     deletions.begin("t", TOPIC)
     deletions.answered(1, STOP, {T0: 0, T1: 0})
     deletions.answered(2, stop(TOPIC, leader_epoch=4), {T0: 0, T1: 0})
@@ -99,28 +99,28 @@ def test_a_late_answer_about_a_reassignment_does_not_count() -> None:
 
 
 def test_a_wish_without_a_topic_is_fulfilled_at_once() -> None:
-    deletions = Deletions()
+    deletions = TopicDeletions()
     deletions.begin("t", None)
     assert deletions.without_replicas() == ["t"]
 
 
 def test_whoever_waits_is_told_how_it_ended() -> None:
     async def scenario() -> None:
-        deletions = Deletions()
-        await deletions.gone("t")  # nobody deletes it
+        deletions = TopicDeletions()
+        await deletions.until_removed("t")  # nobody deletes it
         deletions.begin("t", TOPIC)
-        first, second = (asyncio.ensure_future(deletions.gone("t")) for _ in range(2))
+        first, second = (asyncio.ensure_future(deletions.until_removed("t")) for _ in range(2))
         await asyncio.sleep(0)
         second.cancel()
         deletions.removed(["t"])
         await first
         deletions.begin("t", TOPIC)
-        third = asyncio.ensure_future(deletions.gone("t"))
+        third = asyncio.ensure_future(deletions.until_removed("t"))
         await asyncio.sleep(0)
         deletions.close(NotController("resigned"))
         with pytest.raises(NotController):
             await third
         with pytest.raises(NotController):
-            await deletions.gone("t")
+            await deletions.until_removed("t")
 
     asyncio.run(scenario())

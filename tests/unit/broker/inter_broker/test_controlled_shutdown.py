@@ -31,7 +31,7 @@ def cluster() -> Iterator[Cluster]:
 
 def make(cluster: Cluster, topic: NewTopic) -> None:
     (controller,) = [
-        cluster.server(n) for n in (1, 2, 3) if cluster.server(n).node.controller.is_in_office
+        cluster.server(n) for n in (1, 2, 3) if cluster.server(n).node.controller.is_active
     ]
     cluster._running().run(controller.node.controller.create_topic(topic))
 
@@ -68,7 +68,7 @@ def test_its_partitions_have_other_leaders_when_it_is_gone(
     assert "this broker leads nothing any more" in caplog.text
     until_led(cluster.server(1), [1, 2, 2])
     until_led(cluster.server(2), [1, 2, 2])
-    until_said(caplog, "broker 3 has gone: 0 partitions elected anew, 0 without a leader")
+    until_said(caplog, "broker 3 has failed: 0 partitions have a new leader, 0 have none")
     cluster.start_broker(3)
     until_led(cluster.server(3), [1, 2, 2])
 
@@ -79,7 +79,7 @@ def test_the_controller_itself_leaves_in_the_same_way(
     """RE-13, ZK-3"""
     caplog.set_level("INFO")
     make(cluster, NewTopic("t", assignment={0: [1, 3], 1: [1, 2]}))
-    assert cluster.server(1).node.controller.is_in_office
+    assert cluster.server(1).node.controller.is_active
     cluster.stop_broker(1)
     until_led(cluster.server(2), [3, 2])
     until_led(cluster.server(3), [3, 2])

@@ -93,9 +93,9 @@ def announced(cluster: Cluster) -> list[list[TopicPartition]]:
 def without_controllers(cluster: Cluster) -> None:
     """Nobody takes up what is announced."""
     for broker_id in cluster.broker_ids:
-        candidacy = cluster.server(broker_id).node.controller._candidacy
-        assert candidacy._task is not None
-        candidacy._task.cancel()
+        election = cluster.server(broker_id).node.controller._election
+        assert election._task is not None
+        election._task.cancel()
 
 
 def test_it_is_written_as_kafka_writes_it(cluster: Cluster) -> None:

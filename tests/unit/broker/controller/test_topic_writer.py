@@ -1,4 +1,4 @@
-"""Wishes over a store whose answers take time: others may write in between."""
+"""Topics written to a store whose answers take time: others may write in between."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from barnabas.broker.controller.topic_writes import Wishes
+from barnabas.broker.controller.topic_writer import TopicWriter
 from barnabas.clock import SystemRandom
 from barnabas.cluster import layout
 from barnabas.cluster.embedded import EmbeddedStore
@@ -52,9 +52,9 @@ def test_who_was_overtaken_looks_again() -> None:
 
     async def scenario() -> None:
         store = await _store()
-        wishes = Wishes(store, SystemRandom(), lambda: IMAGE)
+        writer = TopicWriter(store, SystemRandom(), lambda: IMAGE)
         outcomes = await asyncio.gather(
-            *(wishes.grow("t", total, None, validate_only=False) for total in (3, 3, 2, 6)),
+            *(writer.grow("t", total, None, validate_only=False) for total in (3, 3, 2, 6)),
             return_exceptions=True,
         )
         grown = [each for each in outcomes if not isinstance(each, BaseException)]
@@ -78,8 +78,8 @@ def test_a_namesake_whose_deletion_ends_meanwhile_leaves_a_topic_to_be_made() ->
         await store.commit(
             [Create("/config"), Create("/config/topics"), Create("/config/topics/u", b"{}")]
         )
-        wishes = Wishes(store, SystemRandom(), lambda: IMAGE)
-        made = asyncio.ensure_future(wishes.create([(NewTopic("u"), {0: [0]})]))
+        writer = TopicWriter(store, SystemRandom(), lambda: IMAGE)
+        made = asyncio.ensure_future(writer.create([(NewTopic("u"), {0: [0]})]))
         await asyncio.sleep(0)  # it has seen the config of the topic that goes
         await store.commit([Delete("/config/topics/u")])
         assert await made == {}
@@ -93,8 +93,8 @@ def test_a_namesake_whose_deletion_ends_meanwhile_leaves_a_topic_to_be_made() ->
 def test_a_topic_that_goes_while_one_looks_is_unknown() -> None:
     async def scenario() -> None:
         store = await _store()
-        wishes = Wishes(store, SystemRandom(), lambda: IMAGE)
-        growth = asyncio.ensure_future(wishes.grow("t", 3, None, validate_only=False))
+        writer = TopicWriter(store, SystemRandom(), lambda: IMAGE)
+        growth = asyncio.ensure_future(writer.grow("t", 3, None, validate_only=False))
         await asyncio.sleep(0)  # it has asked whether the topic is being deleted
         await asyncio.sleep(0)  # ... and has its node
         await store.commit([Delete("/brokers/topics/t")])
@@ -111,14 +111,14 @@ def test_without_a_session_a_client_is_told_to_ask_another_broker() -> None:
     async def scenario() -> None:
         store = await _store()
         session = store.session()
-        wishes = Wishes(session, SystemRandom(), lambda: IMAGE)
+        writer = TopicWriter(session, SystemRandom(), lambda: IMAGE)
         session.expire()
         with pytest.raises(NotController):
-            await wishes.create([(NewTopic("u"), {0: [0]})])
+            await writer.create([(NewTopic("u"), {0: [0]})])
         with pytest.raises(NotController):
-            await wishes.grow("t", 3, None, validate_only=True)
+            await writer.grow("t", 3, None, validate_only=True)
         with pytest.raises(NotController):
-            await wishes.delete(["t"])
+            await writer.delete(["t"])
         await store.close()
 
     asyncio.run(scenario())
@@ -129,8 +129,8 @@ def test_a_broker_that_knows_of_no_broker_yet_places_nothing() -> None:
 
     async def scenario() -> None:
         store = await _store()
-        wishes = Wishes(store, SystemRandom(), ClusterImage.empty)
-        (outcome,) = wishes.check([NewTopic("u")])
+        writer = TopicWriter(store, SystemRandom(), ClusterImage.empty)
+        (outcome,) = writer.check([NewTopic("u")])
         assert isinstance(outcome, InvalidReplicationFactor)
         await store.close()
 

@@ -1,8 +1,8 @@
-"""What clients want of topics: looked at, and written to the metadata store.
+"""Checks what clients ask for of topics, and writes it to the metadata store.
 
-A wish that is written comes back to the controller by its watches, like anybody else's; nothing is
-carried out here. All that one request wants is one commit, so it costs one wait for the disk. If
-somebody else was faster, the wishes are tried one by one, and each gets its own answer.
+A written change reaches the controller by its watches, like any broker's; nothing is carried out
+here. All topics of one request are one commit, which costs one wait for the disk. If another broker
+was faster, they are tried one by one, and each gets its own answer.
 """
 
 from __future__ import annotations
@@ -50,33 +50,33 @@ _INSERTED_AT_ONCE = 1000  # topics; a commit is one frame of the journal
 
 
 class Growth(NamedTuple):
-    """What a topic gets, beside the partitions that it has."""
+    """The partitions that a topic has, and those that it gets."""
 
     existing: Mapping[int, Sequence[int]]
     added: Assignment
 
 
-_LOOKS = 3  # at what may be left of a topic, before its namesake is written
+_READS = 3  # of what may be left of a deleted topic, before one of the same name is written
 
 
-class Wishes:
-    """Checks and writes; `image_of`: the cluster as it is known here, if it may be changed from
-    here: it raises NotController else."""
+class TopicWriter:
+    """Checks and writes topics."""
 
-    __slots__ = ("_image_of", "_random", "_store")
+    __slots__ = ("_image", "_random", "_store")
 
     def __init__(
-        self, store: MetadataStore, random: Random, image_of: Callable[[], ClusterImage]
+        self, store: MetadataStore, random: Random, image: Callable[[], ClusterImage]
     ) -> None:
+        """`image` returns the cluster as known here, or raises NotController."""
         self._store = store
         self._random = random
-        self._image_of = image_of
+        self._image = image
 
     # --- new topics ------------------------------------------------------------------------------
 
     def check(self, topics: Sequence[NewTopic]) -> list[Assignment | KafkaError]:
-        """Where the replicas of each shall be, or why it cannot be, in Kafka's order of checks."""
-        image = self._image_of()
+        """The placement of each topic's replicas, or the refusal, in Kafka's order of checks."""
+        image = self._image()
         names = set(image.topics)
         outcomes: list[Assignment | KafkaError] = []
         for topic in topics:
@@ -100,12 +100,12 @@ class Wishes:
             return topic.assignment
         check_new_partitions(topic.partitions)
         racks = _racks(image)
-        limit = max(len(racks), 1)  # a broker that has just come knows of none, and is told so
+        limit = max(len(racks), 1)  # a broker that has just started knows none, and `place` refuses
         start, shift = self._random.below(limit), self._random.below(limit)
         return place(racks, topic.partitions, topic.replication_factor, start, shift)
 
     async def create(self, topics: Sequence[tuple[NewTopic, Assignment]]) -> dict[str, KafkaError]:
-        """Write these topics, which have been checked; by name, those that exist already."""
+        """Write these checked topics; returns those that exist already, by name."""
         failures: dict[str, KafkaError] = {}
         for first in range(0, len(topics), _INSERTED_AT_ONCE):
             some = topics[first : first + _INSERTED_AT_ONCE]
@@ -121,14 +121,14 @@ class Wishes:
         return failures
 
     async def _insert(self, topics: Iterable[tuple[NewTopic, Assignment]]) -> None:
-        """Config and assignment of each. Their watcher does the rest."""
+        """Write config and assignment of each; the controller's watch does the rest."""
         some = tuple(topics)
-        for looks_left in reversed(range(_LOOKS)):
+        for reads_left in reversed(range(_READS)):
             operations: list[Operation] = []
             for topic, assignment in some:
                 path = layout.topic_config_path(topic.name)
                 config = layout.encode_config(topic.configs)
-                # A config may be left of a topic that an administrator removed by hand.
+                # The config of a topic that an administrator removed by hand may be left.
                 left_over = await self._read(path)
                 operations.append(Create(path, config) if left_over is None else Set(path, config))
                 node = layout.encode_topic(self._random.uuid(), assignment)
@@ -137,8 +137,8 @@ class Wishes:
                 await self.commit(operations)
                 return
             except NoNode:
-                # The config was that of a namesake whose deletion has just come to its end.
-                if not looks_left:
+                # The config was that of an earlier topic, whose deletion has just been completed.
+                if not reads_left:
                     raise
 
     # --- more partitions -------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class Wishes:
         *,
         validate_only: bool,
     ) -> Growth:
-        """Give a topic `total` partitions; with `validate_only` only say where they would be.
+        """Give a topic `total` partitions; with `validate_only` only place them.
 
         Raises UnknownTopicOrPartition, InvalidTopic for one that is being deleted,
         ReassignmentInProgress, InvalidPartitions, InvalidReplicaAssignment, PolicyViolation,
@@ -159,10 +159,10 @@ class Wishes:
         """
         path = layout.topic_path(topic)
         while True:
-            image = self._image_of()
+            image = self._image()
             if await self._read(layout.delete_topic_path(topic)) is not None:
                 raise InvalidTopic("The topic is queued for deletion.")
-            # The store's word counts, and its version: several may want to enlarge one topic.
+            # The store counts, and its version: several clients may enlarge one topic.
             node = await self._read(path)
             if node is None:
                 raise UnknownTopicOrPartition(f"The topic '{topic}' does not exist.")
@@ -187,14 +187,14 @@ class Wishes:
                     replicas={**before.replicas, **added},
                 )
             )
-            with suppress(BadVersion, NoNode):  # then look again at what somebody else made of it
+            with suppress(BadVersion, NoNode):  # another broker has written it: read again
                 await self.commit([Set(path, data, node.version)])
                 return growth
 
     # --- deletion --------------------------------------------------------------------------------
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Write that these topics shall go; somebody else's wish is as good as ours."""
+        """Request the deletion of these topics; one that is requested already is no error."""
         operations: list[Operation] = [Create(layout.delete_topic_path(name)) for name in names]
         try:
             await self.commit(operations)
@@ -206,11 +206,11 @@ class Wishes:
     # ---------------------------------------------------------------------------------------------
 
     async def commit(self, operations: Sequence[Operation]) -> None:
-        """Commit on behalf of a client, who is told to ask another broker if the store fails.
+        """Commit for a client, which asks another broker if the store fails.
 
-        Raises NotController, and NodeExists, NoNode and BadVersion as they are.
+        Raises NotController; NodeExists, NoNode and BadVersion.
         """
-        self._image_of()
+        self._image()
         try:
             await self._store.commit(operations)
         except (NodeExists, NoNode, BadVersion):
@@ -219,7 +219,7 @@ class Wishes:
             raise NotController(f"the metadata store does not answer: {error}") from error
 
     async def _read(self, path: str) -> Znode | None:
-        """Read on behalf of a client; raises NotController as `commit` does."""
+        """Read for a client; raises NotController as `commit` does."""
         try:
             return await self._store.read(path)
         except MetadataError as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.storage.log import Log
     from barnabas.storage.placed import AppendResult
-    from barnabas.types import FileSlice, TopicPartition
+    from barnabas.types import TopicPartition
 
 _FEW_WAITING = 100
 _LEVEL_FOR_MS = 1000  # how exactly it is known since when a follower has had everything
@@ -163,16 +163,6 @@ class Replica:
             synced.set_result(None)
 
     # --- read ------------------------------------------------------------------------------------
-
-    def read(
-        self, offset: int, max_bytes: int, at_least_one_batch: bool, committed: bool = False
-    ) -> list[FileSlice]:
-        """Whole batches from the one with `offset` on, below the high watermark (CO-7).
-
-        With `committed` below the last stable offset (CO-6).
-        """
-        end = self.last_stable_offset if committed else self.partition.high_watermark
-        return self.log.read(offset, max_bytes, end, at_least_one_batch)
 
     def park(self, watcher: Watcher) -> None:
         """Have a consumer told of what becomes visible."""

@@ -1,12 +1,11 @@
-"""Fetch (key 1): whole batches below the high watermark, by `sendfile`, with a long poll. Replicas
-read up to the log's end (`follower_fetch`), consumers in a rack from who is near (`near_fetch`).
+"""Fetch (key 1): whole batches up to where the reader may read, by `sendfile`, with a long poll.
 
     read what is wanted (in a session: what changed) --+-- enough, or an error --> answer
                     ^                                  |
                     +---- bytes, or time is over ------+-- else park
 
 The first read is stage one. An answer whose bytes are not in the page cache is warmed in a thread
-first: `sendfile` would read the disk on the event loop, and keep everybody else waiting.
+first: `sendfile` would read the disk on the event loop, and hold up every other connection.
 """
 
 from __future__ import annotations
@@ -17,10 +16,12 @@ from functools import partial
 from typing import Any, cast
 
 from barnabas.broker.context import Context
+from barnabas.broker.fetching.consumer_readers import ConsumerReader, RackReader
 from barnabas.broker.fetching.fetch_pass import TOPIC_IDS, FetchPass
-from barnabas.broker.fetching.follower_fetch import FollowerPass, replica_id_of
 from barnabas.broker.fetching.parked_fetch import ParkedFetch
-from barnabas.broker.fetching.replica_fetch import NearPass
+from barnabas.broker.fetching.read_budget import ReadBudget
+from barnabas.broker.fetching.reader import CONSUMER, END_PROBE, Reader
+from barnabas.broker.fetching.replica_readers import EndProbe, FollowerReader
 from barnabas.broker.network.channel import Outcome
 from barnabas.broker.runtime.disk_threads import in_lane
 from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
@@ -33,8 +34,8 @@ from barnabas.types import FileSlice
 
 Later = Coroutine[Any, Any, FetchResponse]
 
+_REPLICA_STATE = 15  # the first version with the replica id in a structure of its own
 _NEW_SESSION_EPOCH, _NO_SESSION_EPOCH = 0, -1
-_CONSUMER = -1
 _CHEAP = 32  # so many looks into a dictionary count as one entry
 
 
@@ -92,7 +93,7 @@ class _Fetch:
         """Raises what is wrong with the request's session."""
         self._context = context
         self._request = request
-        self._replica_id = replica_id_of(context, request)
+        self._replica_id = _replica_id(context, request)
         self._max_bytes = min(request.max_bytes, context.node.config.int("fetch.max.bytes"))
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session: FetchSession | None = None
@@ -114,7 +115,7 @@ class _Fetch:
         """Stage one: the answer if there is one now."""
         found = self._pass(is_first=True)
         yield from self._read(found)
-        if found.cold:
+        if found.budget.cold:
             return self._wait(found, None)
         if (
             self._is_enough(found)
@@ -124,14 +125,17 @@ class _Fetch:
             return (yield from self._answer(found))
         return self._wait(found, self._park(found))
 
-    def _pass(self, *, is_first: bool = False) -> FetchPass:
-        found: FetchPass
-        if self._replica_id == _CONSUMER:
-            kind = NearPass if self._request.rack_id else FetchPass
-            found = kind(self._context, self._request, self._max_bytes)
+    def _pass(self, *, is_first: bool = False, is_warmed: bool = False) -> FetchPass:
+        context, request, replica_id = self._context, self._request, self._replica_id
+        reader: Reader
+        if replica_id == CONSUMER:
+            kind = RackReader if request.rack_id else ConsumerReader
+            reader = kind(context, request)
+        elif replica_id == END_PROBE:
+            reader = EndProbe(context)
         else:
-            found = FollowerPass(self._context, self._request, self._max_bytes, is_first=is_first)
-        return found
+            reader = FollowerReader(context, request, replica_id, is_first)
+        return FetchPass(context, reader, ReadBudget(self._max_bytes, is_warmed))
 
     def _read(self, found: FetchPass) -> Slices[None]:
         try:
@@ -144,10 +148,12 @@ class _Fetch:
             raise
 
     def _is_enough(self, found: FetchPass) -> bool:
-        return found.has_error or found.size_bytes >= self._min_bytes
+        return (
+            found.has_error or found.must_answer_now or found.budget.taken_bytes >= self._min_bytes
+        )
 
     def _park(self, found: FetchPass) -> ParkedFetch:
-        parked = ParkedFetch(self._min_bytes - found.size_bytes)
+        parked = ParkedFetch(self._min_bytes - found.budget.taken_bytes)
         found.release()  # it is read again later
         if self._session is not None:
             self._session.waiter = parked
@@ -183,13 +189,12 @@ class _Fetch:
         found = self._pass()
         for _ in self._read(found):
             await asyncio.sleep(0)
-        if found.cold:
+        if found.budget.cold:
             found.release()
-            calls = [warming(*each) for each in found.cold]
+            calls = [warming(*each) for each in found.budget.cold]
             lane = self._context.node.replicas.lanes.reads
             await in_lane(lane, partial(_call_all, calls))
-            found = self._pass()
-            found.is_warmed = True
+            found = self._pass(is_warmed=True)
             for _ in self._read(found):
                 await asyncio.sleep(0)
         return found
@@ -215,7 +220,8 @@ class _Fetch:
             )
         if self._epoch == _NEW_SESSION_EPOCH:
             session = self._open_session()
-        cold = [part for _, part in found.slices() if not _is_cached(part)]
+        has_records = found.budget.taken_bytes > 0
+        cold = [part for _, part in found.slices() if not _is_cached(part)] if has_records else []
         try:
             response = yield from found.response(session)
         except BaseException:
@@ -251,6 +257,13 @@ class _Fetch:
             reading.add_done_callback(lambda done: _forget(done, found))
             raise
         return response
+
+
+def _replica_id(context: Context, request: FetchRequest) -> int:
+    """CONSUMER, END_PROBE, or a follower's broker id."""
+    if context.version >= _REPLICA_STATE:
+        return request.replica_state.replica_id
+    return request.replica_id
 
 
 def _call_all(calls: list[Callable[[], None]]) -> None:

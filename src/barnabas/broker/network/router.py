@@ -31,28 +31,13 @@ from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.errors import BarnabasError, CorruptData, UnsupportedVersion
 from barnabas.net.connection import Address, Connection
 from barnabas.net.memory import MemoryPool
-from barnabas.protocol.api import (
-    API_VERSIONS,
-    APIS,
-    LEADER_AND_ISR,
-    OFFSET_COMMIT,
-    PRODUCE,
-    STOP_REPLICA,
-    UPDATE_METADATA,
-    Api,
-)
+from barnabas.protocol.api import APIS, Api
 from barnabas.protocol.codec import Message, decoder
 from barnabas.protocol.frame import RequestHeader, decode_request_header
 
 _log = logging.getLogger(__name__)
 
-# Bytes of a request without records: millions of one-byte elements would be millions of objects,
-# made while all others wait. Metadata of 100,000 topics has three million.
-_MAX_CONTROL_BYTES = 4 * 1024 * 1024
-# What a controller tells of all partitions at once: as large as any frame may be, as in Kafka.
-_OF_CONTROLLERS = (LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA)
 _LARGE_AT_ONCE = 4
-_OLDEST_PRODUCE = 3  # magic 2; advertised from 0 for librdkafka before 2.11.1 (KAFKA-18659)
 
 Handler = Callable[[Context, Any], Outcome]
 
@@ -164,25 +149,26 @@ class Router:
         version = header.api_version
         route = self._routes.get((header.api_key, version))
         if route is None:
-            if header.api_key == API_VERSIONS.key and version > API_VERSIONS.max_version:
-                fallback = _api_versions_fallback()
-                channel.answer(API_VERSIONS, header.correlation_id, 0, fallback)
+            from barnabas.broker.handlers import api_versions  # once for each API and version
+
+            fallback = api_versions.fallback(header)
+            if fallback is not None:
+                channel.answer(APIS[header.api_key], header.correlation_id, 0, fallback)
                 return
             route = self._route(header)
         api = route.api
         body = header.body
         context = channel.context_for(api, version, header.client_id)
-        if api is PRODUCE:
+        size = len(frame)
+        if size > api.max_bytes:
+            raise CorruptData(f"{api.name} request of {size} bytes: the limit is {api.max_bytes}")
+        if api.keeps_buffer:
             request, _ = route.decode(body)
-            channel.answer(api, header.correlation_id, version, route.handle(context, request))
+            outcome = self._begin(route, context, request)
+            channel.answer(api, header.correlation_id, version, outcome)
             self._learn(channel, context, frame, request)
             return
-        # What is kept of it (a member's subscription) must not keep the receive buffer with it.
         body = memoryview(bytes(body))
-        size = len(frame)
-        if size > _MAX_CONTROL_BYTES and api not in _OF_CONTROLLERS:
-            raise CorruptData(f"{api.name} of {size} bytes; it may not be so large")
-        outcome: Outcome
         if size > LARGE_BYTES:
             outcome = Hold(self._begin_large(route, context, body))
         else:
@@ -191,8 +177,8 @@ class Router:
         channel.answer(api, header.correlation_id, version, outcome, size)
 
     def _begin(self, route: Route, context: Context, request: Message) -> Outcome:
-        """Stage one of any request but Produce."""
-        if self._node.replicas.has_staged and route.api is not OFFSET_COMMIT:
+        """Stage one of a request."""
+        if route.api.reads_logs and self._node.replicas.has_staged:
             self._node.replicas.write_staged()
         return route.handle(context, request)
 
@@ -226,18 +212,13 @@ class Router:
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
             raise UnsupportedVersion(f"{api.name} version {version} is not served")
-        if api is PRODUCE and version < _OLDEST_PRODUCE:
-            raise UnsupportedVersion(f"Produce version {version}: record batches need version 3")
+        if version < api.oldest_served:
+            oldest = api.oldest_served
+            raise UnsupportedVersion(
+                f"{api.name} version {version} is not served, the oldest is {oldest}"
+            )
         # Imported at its first request: the start does not pay for what nobody asks.
         handler: Handler = import_module(f"barnabas.broker.handlers.{api.stem}").handle
         route = Route(api, decoder(api.request, version), handler)
         self._routes[api.key, version] = route
         return route
-
-
-def _api_versions_fallback() -> Message:
-    """KIP-511: a client newer than us learns, in version 0, how far ApiVersions goes here."""
-    from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-
-    own = ApiVersion(api_key=API_VERSIONS.key, min_version=0, max_version=API_VERSIONS.max_version)
-    return ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=[own])

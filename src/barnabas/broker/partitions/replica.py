@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.storage.log import Log
     from barnabas.storage.placed import AppendResult
-    from barnabas.types import FileSlice, TopicPartition
+    from barnabas.types import TopicPartition
 
 _FEW_WAITING = 100
 
@@ -173,16 +173,6 @@ class Replica:
             synced.set_result(None)
 
     # --- read ------------------------------------------------------------------------------------
-
-    def read(
-        self, offset: int, max_bytes: int, at_least_one_batch: bool, committed: bool = False
-    ) -> list[FileSlice]:
-        """Whole batches from the one with `offset` on, below the high watermark (CO-7).
-
-        With `committed` below the last stable offset (CO-6).
-        """
-        end = self.last_stable_offset if committed else self.partition.high_watermark
-        return self.log.read(offset, max_bytes, end, at_least_one_batch)
 
     def park(self, watcher: Watcher) -> None:
         """Notify a consumer of what becomes visible."""

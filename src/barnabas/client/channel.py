@@ -50,7 +50,7 @@ def system_seams() -> Seams:
     return Seams(SystemClock(), SystemRandom(), dial_tcp)
 
 
-class Node(NamedTuple):
+class BrokerAddress(NamedTuple):
     """A broker's address. Servers of `bootstrap.servers` have negative numbers."""
 
     node_id: int
@@ -70,7 +70,11 @@ class _Pending(NamedTuple):
 
 class Channel:
     def __init__(
-        self, node: Node, config: ClientConfig, seams: Seams, memory: MemoryPool | None = None
+        self,
+        node: BrokerAddress,
+        config: ClientConfig,
+        seams: Seams,
+        memory: MemoryPool | None = None,
     ) -> None:
         """`memory`: the buffers into which answers are received, if not the connection's own."""
         self.node = node

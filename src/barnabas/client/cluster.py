@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 
-from barnabas.client.channel import Channel, Node, Seams
+from barnabas.client.channel import BrokerAddress, Channel, Seams
 from barnabas.client.config import ClientConfig, parse_servers
 from barnabas.client.errors import Unreachable
 from barnabas.client.metadata import Metadata
@@ -48,7 +48,12 @@ class Cluster:
         await self.pool.close()
 
     async def call(
-        self, node: Node, api: Api, request: Message, answer: type[M], at_most: int | None = None
+        self,
+        node: BrokerAddress,
+        api: Api,
+        request: Message,
+        answer: type[M],
+        at_most: int | None = None,
     ) -> M:
         """One request to one broker, in the highest version both know (`at_most` if given)."""
         channel = await self.pool.channel(node)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from barnabas.client.channel import Channel, Node
+from barnabas.client.channel import BrokerAddress, Channel
 from barnabas.client.cluster import Cluster, exchange
 from barnabas.client.errors import Unreachable, broker_error, check, reason
 from barnabas.client.trouble import MOMENT_MS, Trouble
@@ -44,16 +44,16 @@ _OWN_CONNECTIONS = 1 << 30  # added to a broker's id: another connection in the 
 M = TypeVar("M", bound=Message)
 
 
-class Coordinators:
+class CoordinatorFinder:
     """The coordinators of groups, or of transactional ids, as far as somebody asked for them."""
 
     def __init__(self, cluster: Cluster, key_type: int) -> None:
         self._cluster = cluster
         self._key_type = key_type
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, BrokerAddress] = {}
         self._trouble = Trouble(MOMENT_MS)
 
-    async def nodes(self, keys: Iterable[str]) -> dict[str, Node]:
+    async def nodes(self, keys: Iterable[str]) -> dict[str, BrokerAddress]:
         """The broker that keeps each key. Raises the first KafkaError, Unreachable."""
         wanted = list(keys)
         unknown = [key for key in wanted if key not in self._nodes]
@@ -109,7 +109,7 @@ class Coordinators:
             self._trouble.over(key)
         check(code, subject or self._subject(key))
 
-    async def broker(self, key: str) -> Node:
+    async def broker(self, key: str) -> BrokerAddress:
         """The broker that keeps `key`, under its own id."""
         node = (await self.nodes([key]))[key]
         return node._replace(node_id=node.node_id - _OWN_CONNECTIONS)
@@ -131,7 +131,7 @@ class Coordinators:
             if error.retriable:
                 self._warn(key, type(error), f"{error.name}: {said}" if said else reason(error))
             raise error
-        self._nodes[key] = Node(_OWN_CONNECTIONS + at.node_id, at.host, at.port)
+        self._nodes[key] = BrokerAddress(_OWN_CONNECTIONS + at.node_id, at.host, at.port)
 
     def _lost(self, key: str, error: Unreachable) -> None:
         self.forget(key)

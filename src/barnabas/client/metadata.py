@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from barnabas.client.channel import Channel, Node, Seams
+from barnabas.client.channel import BrokerAddress, Channel, Seams
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientClosed, NoBrokersAvailable, Unreachable, broker_error
 from barnabas.client.pool import Pool, backoff_ms
@@ -49,7 +49,9 @@ class Metadata:
         tasks: Tasks,
     ) -> None:
         # Bootstrap servers are connections of their own, since their ids are not known yet.
-        self._servers = [Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)]
+        self._servers = [
+            BrokerAddress(-1 - i, host, port) for i, (host, port) in enumerate(servers)
+        ]
         self._pool = pool
         self._config = config
         self._clock = seams.clock
@@ -231,7 +233,7 @@ class Metadata:
             return response
         raise _no_brokers(failures)
 
-    def _candidates(self) -> list[Node]:
+    def _candidates(self) -> list[BrokerAddress]:
         """Open channels first, then the known brokers from a random one on, then the servers."""
         known = list(self.view.nodes.values())
         if known:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import UnknownPartition, Unreachable, broker_error
 from barnabas.errors import KafkaError, LeaderNotAvailable
@@ -70,9 +70,9 @@ class OffsetFinder:
 
     async def _by_leader(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int
-    ) -> dict[Node, dict[TopicPartition, int]]:
+    ) -> dict[BrokerAddress, dict[TopicPartition, int]]:
         metadata = self._cluster.metadata
-        by_leader: dict[Node, dict[TopicPartition, int]] = {}
+        by_leader: dict[BrokerAddress, dict[TopicPartition, int]] = {}
         for topic_partition, timestamp in timestamps.items():
             topic = await metadata.topic(topic_partition.topic, timeout_ms)
             if topic_partition.partition not in topic.partitions:
@@ -90,7 +90,7 @@ class OffsetFinder:
 
     async def _ask(
         self,
-        node: Node,
+        node: BrokerAddress,
         timestamps: Mapping[TopicPartition, int],
         found: dict[TopicPartition, OffsetAndTimestamp],
     ) -> None:

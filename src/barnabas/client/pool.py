@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from barnabas.client.channel import Channel, Node, Seams
+from barnabas.client.channel import BrokerAddress, Channel, Seams
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientClosed
 from barnabas.clock import Random
@@ -50,14 +50,14 @@ class Pool:
         self._slots: dict[int, _Slot] = {}
         self._closed = False
 
-    def opened(self, node: Node) -> Channel | None:
+    def opened(self, node: BrokerAddress) -> Channel | None:
         """The broker's channel if it is open right now."""
         slot = self._slots.get(node.node_id)
         if slot is None or slot.channel is None or not slot.channel.is_open:
             return None
         return slot.channel if slot.channel.node == node else None
 
-    async def channel(self, node: Node) -> Channel:
+    async def channel(self, node: BrokerAddress) -> Channel:
         """The broker's channel, opened if need be (after its backoff). Raises Unreachable."""
         opened = self.opened(node)
         if opened is not None:
@@ -87,7 +87,7 @@ class Pool:
         self._slots.clear()
         await asyncio.sleep(0)  # lets the transports tell their connections that they are gone
 
-    async def _open(self, slot: _Slot, node: Node) -> Channel:
+    async def _open(self, slot: _Slot, node: BrokerAddress) -> Channel:
         try:
             wait_ms = slot.retry_at_ms - self._seams.clock.monotonic_ms()
             if wait_ms > 0:

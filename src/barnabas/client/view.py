@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.errors import broker_error
 from barnabas.client.producer.partitioner import Partitions
 from barnabas.errors import KafkaError
@@ -39,11 +39,11 @@ class ClusterView(NamedTuple):
     generation: int = 0
     cluster_id: str | None = None
     controller_id: int = -1
-    nodes: Mapping[int, Node] = {}
+    nodes: Mapping[int, BrokerAddress] = {}
     topics: Mapping[str, TopicView] = {}
     errors: Mapping[str, int] = {}  # topic -> error code, for those without a view
 
-    def leader(self, topic_partition: TopicPartition) -> Node | None:
+    def leader(self, topic_partition: TopicPartition) -> BrokerAddress | None:
         """Where the partition is led; None if unknown or without a leader."""
         partition = self._partition(topic_partition)
         return None if partition is None else self.nodes.get(partition.leader)
@@ -80,7 +80,7 @@ class ClusterView(NamedTuple):
             cluster_id=response.cluster_id,
             controller_id=response.controller_id,
             nodes={
-                broker.node_id: Node(broker.node_id, broker.host, broker.port)
+                broker.node_id: BrokerAddress(broker.node_id, broker.host, broker.port)
                 for broker in response.brokers
             },
             topics=topics,

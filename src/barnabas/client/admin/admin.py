@@ -34,10 +34,10 @@ from barnabas.client.admin.group_admin import GroupAdmin
 from barnabas.client.admin.partition_admin import PartitionAdmin, refuse_wrong_controller
 from barnabas.client.admin.replica_admin import ReplicaAdmin
 from barnabas.client.admin.transaction_admin import TransactionAdmin
-from barnabas.client.channel import Node, Seams, system_seams
+from barnabas.client.channel import BrokerAddress, Seams, system_seams
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig, ClientOptions, configure
-from barnabas.client.coordinator import GROUP, TRANSACTION, Coordinators
+from barnabas.client.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from barnabas.client.errors import check
 from barnabas.client.offsets import (
     READ_COMMITTED,
@@ -172,8 +172,8 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         self._config, _ = configure(ClientConfig, options)
         self._cluster = Cluster(bootstrap_servers, self._config, seams or system_seams())
         self._configs = Configs(self._cluster)
-        self._groups = Coordinators(self._cluster, GROUP)
-        self._transactions = Coordinators(self._cluster, TRANSACTION)
+        self._groups = CoordinatorFinder(self._cluster, GROUP)
+        self._transactions = CoordinatorFinder(self._cluster, TRANSACTION)
 
     async def start(self) -> None:
         """Connect. Raises NoBrokersAvailable."""
@@ -437,7 +437,7 @@ class Admin(GroupAdmin, PartitionAdmin, ReplicaAdmin, TransactionAdmin):
         described = {}
         for broker_id, node in sorted(self._cluster.metadata.view.nodes.items()):
 
-            async def attempt(node: Node = node) -> DescribeLogDirsResponse:
+            async def attempt(node: BrokerAddress = node) -> DescribeLogDirsResponse:
                 answer = await self._cluster.call(
                     node, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(), DescribeLogDirsResponse
                 )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import check
 from barnabas.errors import BrokerNotAvailable
@@ -159,7 +159,7 @@ class Configs:
 
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
-    def _node_of(self, resource: ConfigResource) -> Node | None:
+    def _node_of(self, resource: ConfigResource) -> BrokerAddress | None:
         """Whom to ask; None: anybody."""
         if resource.type != BROKER or not resource.name:
             return None

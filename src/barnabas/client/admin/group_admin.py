@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer.committed import (
     GroupMetadata,
@@ -21,7 +21,7 @@ from barnabas.client.consumer.committed import (
     raise_first,
 )
 from barnabas.client.consumer.group_protocol import decode_assignment
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CorruptData,
@@ -98,7 +98,7 @@ class GroupDescription(NamedTuple):
     state: str  # as in GroupListing; "Dead": there is no such group
     protocol_type: str
     assignor: str  # the protocol that the members voted for
-    coordinator: Node
+    coordinator: BrokerAddress
     members: tuple[MemberDescription, ...]
     events: tuple[RebalanceEvent, ...]  # oldest first; empty unless asked for
 
@@ -107,7 +107,7 @@ class GroupAdmin:
     """Methods of `Admin`; the groups' coordinators are found by themselves."""
 
     _cluster: Cluster
-    _groups: Coordinators
+    _groups: CoordinatorFinder
 
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
@@ -120,7 +120,7 @@ class GroupAdmin:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         found: dict[str, GroupListing] = {}
 
-        async def ask(node: Node) -> None:
+        async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(node, LIST_GROUPS, request, ListGroupsResponse)
             if answer.error_code == CoordinatorLoadInProgress.code:
                 raise CoordinatorLoadInProgress(f"listing groups of {node}: still loading")
@@ -276,7 +276,7 @@ class GroupAdmin:
         failures: dict[str, int] = {}
 
         async def attempt() -> None:
-            by_node: dict[Node, list[str]] = {}
+            by_node: dict[BrokerAddress, list[str]] = {}
             for group_id, node in (await self._groups.nodes(left)).items():
                 by_node.setdefault(node, []).append(group_id)
             again: dict[str, int] = {}
@@ -300,7 +300,7 @@ class GroupAdmin:
         return await self._cluster.persist(attempt, self._cluster.config.default_api_timeout_ms)
 
 
-def _described(group: DescribedGroup, coordinator: Node) -> GroupDescription:
+def _described(group: DescribedGroup, coordinator: BrokerAddress) -> GroupDescription:
     is_consumer = group.protocol_type == CONSUMER_PROTOCOL
     return GroupDescription(
         group_id=group.group_id,

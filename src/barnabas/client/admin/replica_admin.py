@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import Unreachable
 from barnabas.protocol.api import FETCH
@@ -70,7 +70,7 @@ class ReplicaAdmin:
         return found
 
     async def _ask_ends(
-        self, node: Node, names: Sequence[TopicPartition]
+        self, node: BrokerAddress, names: Sequence[TopicPartition]
     ) -> tuple[int, dict[TopicPartition, ReplicaEnd]]:
         try:
             answer = await self._cluster.call(node, FETCH, _request(names), FetchResponse, _VERSION)

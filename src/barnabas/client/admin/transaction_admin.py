@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import UnknownPartition, broker_error, check
 from barnabas.errors import LeaderNotAvailable
 from barnabas.protocol.api import (
@@ -68,7 +68,7 @@ class TransactionDescription(NamedTuple):
     timeout_ms: int
     started_at_ms: int  # -1: none is open
     partitions: tuple[TopicPartition, ...]  # written to by the open transaction; sorted
-    coordinator: Node
+    coordinator: BrokerAddress
 
 
 class ProducerState(NamedTuple):
@@ -86,7 +86,7 @@ class TransactionAdmin:
     """Methods of `Admin`."""
 
     _cluster: Cluster
-    _transactions: Coordinators
+    _transactions: CoordinatorFinder
 
     async def list_transactions(
         self,
@@ -107,7 +107,7 @@ class TransactionAdmin:
         )
         found: dict[str, TransactionListing] = {}
 
-        async def ask(node: Node) -> None:
+        async def ask(node: BrokerAddress) -> None:
             answer = await self._cluster.call(
                 node, LIST_TRANSACTIONS, request, ListTransactionsResponse
             )
@@ -246,7 +246,7 @@ class TransactionAdmin:
 
     # ---- finding the way ----
 
-    async def _leader(self, name: TopicPartition) -> Node:
+    async def _leader(self, name: TopicPartition) -> BrokerAddress:
         metadata = self._cluster.metadata
         topic = await metadata.topic(name.topic, self._cluster.config.default_api_timeout_ms)
         if name.partition not in topic.partitions:

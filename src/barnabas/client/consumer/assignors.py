@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from barnabas.client.consumer.group_member import GroupAssignment, GroupMember
+from barnabas.client.consumer.group_protocol import GroupAssignment, GroupMember
 from barnabas.client.consumer.sticky_assignor import assign_sticky, withhold_moving
 from barnabas.errors import ConfigError
 from barnabas.types import TopicPartition

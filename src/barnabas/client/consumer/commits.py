@@ -21,7 +21,7 @@ from barnabas.client.consumer.committed import (
     commit_offsets,
     fetch_committed,
 )
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import CommitFailed, Unreachable
 from barnabas.errors import (
     BarnabasError,
@@ -54,7 +54,7 @@ class Commits:
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        coordinators: Coordinators,
+        coordinators: CoordinatorFinder,
         assignment: Assignment,
     ) -> None:
         self._cluster = cluster

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from barnabas.client import arguments
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.errors import error_for_code
 from barnabas.protocol.api import OFFSET_COMMIT, OFFSET_FETCH
 from barnabas.protocol.messages.offset_commit import (
@@ -69,7 +69,7 @@ class GroupMetadata(NamedTuple):
 
 
 async def fetch_committed(
-    coordinators: Coordinators,
+    coordinators: CoordinatorFinder,
     group_id: str,
     partitions: Iterable[TopicPartition] | None,
     *,
@@ -107,7 +107,7 @@ async def fetch_committed(
 
 
 async def commit_offsets(
-    coordinators: Coordinators,
+    coordinators: CoordinatorFinder,
     who: GroupMetadata,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> None:
@@ -145,7 +145,9 @@ def commit_entries(
     return topics
 
 
-def raise_first(coordinators: Coordinators, group_id: str, topics: Iterable[AnsweredTopic]) -> None:
+def raise_first(
+    coordinators: CoordinatorFinder, group_id: str, topics: Iterable[AnsweredTopic]
+) -> None:
     """Raise for the first partition with an error; for one that will not pass, if there is one."""
     failed = {
         TopicPartition(topic.name, each.partition_index): each.error_code

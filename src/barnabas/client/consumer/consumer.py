@@ -90,9 +90,9 @@ class Consumer:
         # Imported only here: readers without a group, as Spark's are, start without this.
         from barnabas.client.consumer.commits import Commits
         from barnabas.client.consumer.group import Group
-        from barnabas.client.coordinator import GROUP, Coordinators
+        from barnabas.client.coordinator import GROUP, CoordinatorFinder
 
-        coordinators = Coordinators(self._cluster, GROUP)
+        coordinators = CoordinatorFinder(self._cluster, GROUP)
         self._commits = Commits(self._cluster, self._config, coordinators, self._assignment)
         self._group = Group(
             self._cluster, self._config, coordinators, self._assignment, self._commits, self._wake

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ConsumerConfig
 from barnabas.client.consumer.assignment import AssignedPartition, Assignment
@@ -106,7 +106,7 @@ class Fetcher:
         """
         metadata = self._cluster.metadata
         now_ms = self._clock.monotonic_ms()
-        by_node: dict[Node, list[AssignedPartition]] = {}
+        by_node: dict[BrokerAddress, list[AssignedPartition]] = {}
         for state in self._assignment:
             if not state.wants(now_ms, _MOST_BUFFERED) or (ahead and not state.lags()):
                 continue
@@ -179,7 +179,7 @@ class Fetcher:
 
     # ---- whom to ask ----
 
-    def _source(self, state: AssignedPartition, now_ms: int) -> Node | None:
+    def _source(self, state: AssignedPartition, now_ms: int) -> BrokerAddress | None:
         """The follower that the leader has named, else the leader; None if nobody is known."""
         view = self._cluster.metadata.view
         topic_partition = state.topic_partition
@@ -234,9 +234,9 @@ class Fetcher:
 
     async def _work(
         self,
-        node: Node,
+        node: BrokerAddress,
         states: list[AssignedPartition],
-        ask: Callable[[Node, list[AssignedPartition]], Awaitable[None]],
+        ask: Callable[[BrokerAddress, list[AssignedPartition]], Awaitable[None]],
     ) -> None:
         """One request about these partitions; what becomes of them when it fails."""
         for state in states:
@@ -258,7 +258,7 @@ class Fetcher:
             del self._fetches[node.node_id]
             self._arrived.set()
 
-    async def _fetch(self, node: Node, states: Sequence[AssignedPartition]) -> None:
+    async def _fetch(self, node: BrokerAddress, states: Sequence[AssignedPartition]) -> None:
         asked: Asked = [(state, state.generation, state.fetch_offset) for state in states]
         response = await self._cluster.call(
             node, FETCH, self._request(asked), FetchResponse, _HIGHEST_FETCH

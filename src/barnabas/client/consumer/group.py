@@ -22,7 +22,7 @@ from barnabas.client.consumer.commits import Commits
 from barnabas.client.consumer.committed import GroupMetadata
 from barnabas.client.consumer.membership import Membership
 from barnabas.client.consumer.subscription import RebalanceListener, Subscription, Told
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import CommitFailed
 from barnabas.errors import (
     BarnabasError,
@@ -42,7 +42,7 @@ class Group:
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        coordinators: Coordinators,
+        coordinators: CoordinatorFinder,
         assignment: Assignment,
         commits: Commits,
         on_news: Callable[[], None],

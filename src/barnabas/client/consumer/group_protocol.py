@@ -10,9 +10,8 @@ subscription's own list of owned partitions, which is for those that keep them, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from barnabas.client.consumer.group_member import GroupMember
 from barnabas.errors import CorruptData
 from barnabas.protocol.codec import decode_prefix, encode_after
 from barnabas.protocol.consumer_protocol import (
@@ -29,6 +28,25 @@ from barnabas.types import TopicPartition, by_topic
 
 STICKY: Final = "sticky"
 """The assignor whose members say in user data what they had."""
+
+
+class GroupMember(NamedTuple):
+    """A member as the group's leader sees it."""
+
+    member_id: str
+    topics: tuple[str, ...]
+    owned: tuple[TopicPartition, ...] = ()  # what it had before this rebalance
+    generation: int = -1  # of the assignment in `owned`; -1: unknown
+    instance_id: str | None = None  # of a static member
+
+    @property
+    def rank(self) -> tuple[bool, str]:
+        """Members in order: static ones first, by the name that outlives a restart (KIP-345)."""
+        return self.instance_id is None, self.instance_id or self.member_id
+
+
+GroupAssignment = dict[str, list[TopicPartition]]
+"""Each member's partitions, by member id; a member without any has an empty list."""
 
 
 class StickyUserData(Message):

@@ -25,7 +25,7 @@ from barnabas.client.consumer.group_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from barnabas.client.coordinator import Coordinators
+from barnabas.client.coordinator import CoordinatorFinder
 from barnabas.client.errors import Unreachable
 from barnabas.client.pool import backoff_ms
 from barnabas.errors import (
@@ -73,7 +73,7 @@ class Membership:
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        coordinators: Coordinators,
+        coordinators: CoordinatorFinder,
         on_news: Callable[[], None],
     ) -> None:
         self._cluster = cluster

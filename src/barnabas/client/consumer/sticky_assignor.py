@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heapreplace
 
-from barnabas.client.consumer.group_member import GroupAssignment, GroupMember
+from barnabas.client.consumer.group_protocol import GroupAssignment, GroupMember
 from barnabas.types import TopicPartition
 
 _Step = tuple[int, str, int]  # from a member, a partition of this topic, to a member

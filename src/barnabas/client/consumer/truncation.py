@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from barnabas.client.channel import Node
+from barnabas.client.channel import BrokerAddress
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ConsumerConfig
 from barnabas.client.consumer.assignment import AssignedPartition
@@ -34,7 +34,7 @@ class Truncation:
         self._cluster = cluster
         self._config = config
 
-    async def settle(self, node: Node, states: list[AssignedPartition]) -> None:
+    async def settle(self, node: BrokerAddress, states: list[AssignedPartition]) -> None:
         """Ask this leader about doubtful positions, and go where its log goes with them.
 
         One attempt: what is still doubtful then has to be asked again. Raises Unreachable.
@@ -58,7 +58,7 @@ class Truncation:
                 self._judge(state, answer)
 
     async def _ask(
-        self, node: Node, states: list[AssignedPartition]
+        self, node: BrokerAddress, states: list[AssignedPartition]
     ) -> dict[TopicPartition, EpochEndOffset]:
         topics: dict[str, list[OffsetForLeaderPartition]] = {}
         for state in states:

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.client.channel import Channel, Node
+from barnabas.client.channel import BrokerAddress, Channel
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ProducerConfig
 from barnabas.client.errors import ClientClosed, Unreachable, broker_error, check, reason
@@ -164,9 +164,11 @@ class Sender:
             if not sent:
                 return ready.next_ms
 
-    def _by_leader(self, queues: Sequence[PartitionQueue]) -> dict[Node, list[PartitionQueue]]:
+    def _by_leader(
+        self, queues: Sequence[PartitionQueue]
+    ) -> dict[BrokerAddress, list[PartitionQueue]]:
         metadata = self._cluster.metadata
-        by_node: dict[Node, list[PartitionQueue]] = {}
+        by_node: dict[BrokerAddress, list[PartitionQueue]] = {}
         for queue in queues:
             if self._transactions is not None and not self._transactions.admits(
                 queue.topic_partition
@@ -180,7 +182,7 @@ class Sender:
                 by_node.setdefault(node, []).append(queue)
         return by_node
 
-    def _send_to(self, node: Node, queues: Sequence[PartitionQueue]) -> bool:
+    def _send_to(self, node: BrokerAddress, queues: Sequence[PartitionQueue]) -> bool:
         """Send one request to a broker, if it is connected and takes one more."""
         most = self._config.max_in_flight_requests_per_connection
         if self._requests.get(node.node_id, 0) >= most:
@@ -235,7 +237,7 @@ class Sender:
             ],
         )
 
-    def _connect(self, node: Node) -> None:
+    def _connect(self, node: BrokerAddress) -> None:
         """Open the broker's channel beside this task, and look again when that is done."""
         if node.node_id in self._connecting:
             return

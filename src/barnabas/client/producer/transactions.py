@@ -31,7 +31,7 @@ from barnabas.client.consumer.committed import (
     commit_entries,
     raise_first,
 )
-from barnabas.client.coordinator import GROUP, TRANSACTION, Coordinators
+from barnabas.client.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from barnabas.client.errors import TransactionAborted, Unreachable
 from barnabas.client.pool import backoff_ms
 from barnabas.client.producer.accumulator import Accumulator
@@ -119,8 +119,8 @@ class Transactions:
         self._config = config
         self._id = config.transactional_id
         self._accumulator = accumulator
-        self._coordinators = Coordinators(cluster, TRANSACTION)
-        self._groups = Coordinators(cluster, GROUP)
+        self._coordinators = CoordinatorFinder(cluster, TRANSACTION)
+        self._groups = CoordinatorFinder(cluster, GROUP)
         self.on_change: Callable[[], None] = lambda: None  # the sender has something to do
         self._forget()
         self.state = State.UNINITIALIZED
@@ -460,7 +460,7 @@ class Transactions:
 
 
 def _as_fenced(error: BarnabasError) -> BarnabasError:
-    """Coordinators of before version 2 or 4 say it with another code (KIP-588)."""
+    """Coordinators before version 2 or 4 report it with another code (KIP-588)."""
     if isinstance(error, InvalidProducerEpoch):
         return ProducerFenced(str(error))
     return error

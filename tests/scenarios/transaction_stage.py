@@ -23,8 +23,8 @@ from typing import Any
 
 from barnabas.coordinator.decision import Decision, Markers, Now, StateRecord
 from barnabas.coordinator.records import TransactionKey, TransactionValue
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.transaction import Owner, initialized, transaction_of
-from barnabas.coordinator.transaction_config import TransactionConfig
 from barnabas.coordinator.transactions import Transactions
 from barnabas.errors import error_for_code
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

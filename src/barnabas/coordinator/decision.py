@@ -10,10 +10,14 @@ its ticket comes back in a later decision.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol.message import Message
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.settings import GroupConfig
+    from barnabas.coordinator.timers import Timers
 
 NO_PRODUCER_ID = -1
 
@@ -74,3 +78,33 @@ class Decision(NamedTuple):
 
 
 NOTHING = Decision()
+
+
+class Turn:
+    """One event on its way through the machine of groups: the time, and the decision so far.
+
+    One event can answer many requests: the last member to join answers for all.
+    """
+
+    __slots__ = ("config", "now", "now_ms", "records", "replies", "stories", "timers")
+
+    def __init__(self, config: GroupConfig, timers: Timers, now: Now) -> None:
+        self.config = config
+        self.timers = timers
+        self.now = now
+        self.now_ms = now.monotonic_ms
+        self.records: list[StateRecord] = []
+        self.replies: list[Reply] = []
+        self.stories: list[str] = []
+
+    def reply(self, ticket: int, message: Message) -> None:
+        self.replies.append(Reply(ticket, message))
+
+    def decision(self) -> Decision:
+        if not (self.records or self.replies or self.stories):
+            return NOTHING
+        return Decision(
+            records=tuple(self.records),
+            replies=tuple(self.replies),
+            stories=tuple(self.stories),
+        )

@@ -25,9 +25,9 @@ from barnabas.coordinator.decision import (
     Now,
     Reply,
     StateRecord,
+    Turn,
 )
 from barnabas.coordinator.group import Group, GroupState
-from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.group_description import described, listed
 from barnabas.coordinator.joining import Attempt, Caller
 from barnabas.coordinator.member import Parked
@@ -40,8 +40,8 @@ from barnabas.coordinator.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from barnabas.coordinator.settings import GroupConfig
 from barnabas.coordinator.timers import Timer, Timers
-from barnabas.coordinator.turn import Turn
 from barnabas.errors import (
     NONE,
     GroupIdNotFound,

@@ -36,8 +36,8 @@ from barnabas.errors import (
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 
 if TYPE_CHECKING:
+    from barnabas.coordinator.decision import Turn
     from barnabas.coordinator.records import GroupMetadataValue
-    from barnabas.coordinator.turn import Turn
     from barnabas.protocol.messages.join_group import JoinGroupRequest
 
 _OWN_REBALANCE_TIMEOUT: Final = 1  # JoinGroup versions from which these exist

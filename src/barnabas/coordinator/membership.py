@@ -27,9 +27,9 @@ from barnabas.protocol.messages.leave_group import MemberResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
+    from barnabas.coordinator.decision import Turn
     from barnabas.coordinator.member import Parked
     from barnabas.coordinator.timers import Timers
-    from barnabas.coordinator.turn import Turn
     from barnabas.protocol.messages.heartbeat import HeartbeatRequest
     from barnabas.protocol.messages.leave_group import MemberIdentity
     from barnabas.protocol.messages.sync_group import SyncGroupRequest

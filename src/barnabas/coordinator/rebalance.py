@@ -23,8 +23,8 @@ from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupRe
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
+    from barnabas.coordinator.decision import Turn
     from barnabas.coordinator.member import Member, Parked
-    from barnabas.coordinator.turn import Turn
 
 _NULLABLE_PROTOCOL: Final = 7  # the first JoinGroup version that can say "no protocol"
 

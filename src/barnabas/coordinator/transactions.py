@@ -27,8 +27,8 @@ from barnabas.coordinator.decision import (
     StateRecord,
 )
 from barnabas.coordinator.records import TransactionKey, TransactionValue
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.transaction import Owner, Transaction, initialized, transaction_of
-from barnabas.coordinator.transaction_config import TransactionConfig
 from barnabas.coordinator.transaction_timeouts import TransactionTimeouts
 from barnabas.errors import (
     NONE,

@@ -5,6 +5,7 @@
     asks for it
     where the header   `prepare`: whether the records are what it says, and its largest timestamp
     is in doubt        (`records.plausible` says whether it is)
+    of a coordinator   `admit_own`: size; `admit_marker`: checksum, and that it is a marker
 
 Each refusal is the row of Kafka's errors that its broker answers, for clients act by it. Whether a
 transactional batch belongs to an open transaction is not known here: ask `is_transactional` first.
@@ -39,6 +40,7 @@ from barnabas.records.batch import (
     verify_crc,
 )
 from barnabas.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD
+from barnabas.records.control_records import Marker, read_marker
 from barnabas.records.crc32c import crc32c
 from barnabas.records.plausible import (
     AHEAD_MS,
@@ -47,7 +49,6 @@ from barnabas.records.plausible import (
     is_plausible,
 )
 from barnabas.records.rewrite import Rules, Walk, correct_max_timestamp, plain_section, rewrite
-from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 
 _REFUSED = LOG_APPEND_TIME | CONTROL
 _CODECS = len(CODEC_NAMES)
@@ -71,12 +72,7 @@ class Limits(NamedTuple):
 
     max_message_bytes: int
     segment_bytes: int
-    segment_ms: int
-    segment_jitter_ms: int
     index_interval_bytes: int
-    index_entries: int
-    time_index_entries: int
-    """One slot of the time index is kept for the entry that closing adds."""
     is_log_append_time: bool
     needs_key: bool
     timestamp_before_max_ms: int
@@ -120,11 +116,7 @@ class Limits(NamedTuple):
         return cls(
             config.max_message_bytes,
             config.segment_bytes,
-            config.segment_ms,
-            config.segment_jitter_ms,
             config.index_interval_bytes,
-            config.segment_index_bytes // OFFSET_ENTRY.size,
-            config.segment_index_bytes // TIME_ENTRY.size - 1,
             is_log_append_time,
             "compact" in config.cleanup_policy.split(","),
             _UNBOUNDED_MS if is_log_append_time else config.message_timestamp_before_max_ms,
@@ -235,6 +227,25 @@ def _refuse(records: memoryview, header: BatchHeader) -> None:
     raise InvalidRecord(
         f"a batch claims {header.record_count} records and ends at delta {header.last_offset_delta}"
     )
+
+
+def admit_own(records: memoryview, limits: Limits) -> BatchHeader:
+    """The header of a batch that this broker's coordinator has built; MessageTooLarge."""
+    if len(records) > min(limits.max_message_bytes, limits.segment_bytes):
+        raise MessageTooLarge(f"a batch of {len(records)} bytes is too large for this topic")
+    return read_header(records)
+
+
+def admit_marker(records: memoryview) -> tuple[BatchHeader, Marker]:
+    """A transaction's marker, which may come from another broker; CorruptMessage if it was
+    damaged on its way, InvalidRecord if it is none."""
+    header = read_header(records)
+    if header.size_bytes != len(records) or not verify_crc(records, 0, header):
+        raise CorruptMessage("a marker's batch fails its checksum")
+    marker = read_marker(records, 0, header) if header.is_control else None
+    if marker is None or header.producer_id < 0:
+        raise InvalidRecord("not a transaction's marker")
+    return header, marker
 
 
 def prepare(records: memoryview, limits: Limits, now_ms: int, *, is_doubted: bool = False) -> Steps:

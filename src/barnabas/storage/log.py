@@ -24,29 +24,37 @@ from barnabas.config import LogConfig
 from barnabas.errors import OffsetOutOfRange, is_out_of_descriptors
 from barnabas.records.batch import PREFIX, BatchHeader, stamp_in_place
 from barnabas.records.control_records import ABORT, Marker
-from barnabas.storage.batch_validation import Limits, admit
-from barnabas.storage.contents import Contents
+from barnabas.storage.append_result import AppendResult, new_result
+from barnabas.storage.batch_validation import Limits, admit, admit_marker, admit_own
 from barnabas.storage.copies import Copy, check_copies
 from barnabas.storage.cut import Cut
 from barnabas.storage.deferred_snapshots import DeferredSnapshots
 from barnabas.storage.discards import Discards
 from barnabas.storage.durability import Durability, Unsynced
-from barnabas.storage.failures import LogAbandoned
 from barnabas.storage.files import Files
 from barnabas.storage.gaps import Gaps
 from barnabas.storage.index import MAX_RELATIVE_OFFSET
-from barnabas.storage.own_batches import admit_marker, admit_own
-from barnabas.storage.placed import AppendResult, new_result
+from barnabas.storage.loaded_log import LoadedLog
 from barnabas.storage.producers import Producers
 from barnabas.storage.replay import replayed
 from barnabas.storage.retention import Bounds, count_removable
-from barnabas.storage.rolling import is_full_or_old
+from barnabas.storage.rolling import RollRule
 from barnabas.storage.segment import NO_TIMESTAMP, Segment
 from barnabas.storage.segments import NO_END, Segments
 from barnabas.storage.snapshot import snapshot_path
 from barnabas.storage.swap import Swaps
 from barnabas.storage.transaction_index import Aborted, AbortedTransaction
 from barnabas.types import FileSlice, TopicPartition
+
+
+class LogAbandoned(OSError):
+    """The log was deleted, or its directory had failed before: it is used no longer.
+
+    An `await` may have given another log of that name its place: no disk need be at fault.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(errno.ESTALE, "the log is no longer in use", str(directory))
 
 
 class Log:
@@ -61,6 +69,7 @@ class Log:
         "_is_abandoned",
         "_producers_end",
         "_rested_at",
+        "_roll_rule",
         "_segments",
         "_snapshot_offset",
         "_snapshots",
@@ -87,36 +96,35 @@ class Log:
         directory: Path,
         topic_partition: TopicPartition,
         config: LogConfig,
-        contents: Contents,
+        loaded: LoadedLog,
     ) -> None:
         self.topic_partition = topic_partition
-        self.topic_id = contents.topic_id
+        self.topic_id = loaded.topic_id
         """None in the directories of Kafka before 2.8."""
         self.directory = directory
-        self.log_start_offset = contents.log_start_offset
-        self.log_end_offset = contents.log_end_offset
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
         """The offset that the next record gets."""
-        self.epochs = contents.epochs
-        self.producers = contents.producers
+        self.epochs = loaded.epochs
+        self.producers = loaded.producers
         self.is_failed = False
         """The disk refused something: nothing can be known about the log before it is reopened."""
         self._files = files
-        self._config = config
-        self.limits = Limits.of(config)
-        self._segments = Segments(files, directory, contents.segments)
+        self.config = config
+        self._segments = Segments(files, directory, loaded.segments)
         self.is_cold = self._segments.is_cold
-        self._durability = Durability(files, directory, self.epochs, contents.durable)
-        self._snapshot_offset = contents.snapshot_offset
+        self._durability = Durability(files, directory, self.epochs, loaded.durable)
+        self._snapshot_offset = loaded.snapshot_offset
         self._snapshots = DeferredSnapshots(files, directory, self._durability)
         self._discards = Discards(files)
         self.swaps = Swaps(files, directory, self._segments, self._durability)
         self.first_dirty_offset = -1
         """Where no cleaner has been yet; -1: nobody has asked the checkpoint."""
-        self.gaps = Gaps(files, directory, contents.gaps_end)
+        self.gaps = Gaps(files, directory, loaded.gaps_end)
         self.truncations = 0  # how often its end was cut off
         self._cut_at = -1  # where it was cut last
         self.unsettled: Cut | None = None  # has to be on disk before anything is written
-        self._producers_end = contents.producers_end  # behind the last batch that has a producer
+        self._producers_end = loaded.producers_end  # behind the last batch that has a producer
         self._is_abandoned = False
         self._rested_at = -1
 
@@ -128,6 +136,7 @@ class Log:
     def config(self, config: LogConfig) -> None:
         self._config = config
         self.limits = Limits.of(config)
+        self._roll_rule = RollRule.of(config)
 
     @property
     def size_bytes(self) -> int:
@@ -239,9 +248,8 @@ class Log:
             timestamp = log_append_time_ms = wall_ms
         size = len(records)
         segment = self._segments.active
-        if segment.size_bytes and (
-            segment.size_bytes > limits.segment_bytes - size
-            or is_full_or_old(segment, limits, last_offset, timestamp, wall_ms)
+        if segment.size_bytes and self._roll_rule.is_due(
+            segment, size, last_offset, timestamp, wall_ms
         ):
             segment = self.roll()
         segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
@@ -274,14 +282,11 @@ class Log:
         base_offset, last_offset = header.base_offset, header.last_offset
         if header.partition_leader_epoch > self.epochs.latest:
             self.epochs.assign(header.partition_leader_epoch, base_offset)
-        timestamp, limits = header.max_timestamp, self.limits
+        timestamp, interval_bytes = header.max_timestamp, self.limits.index_interval_bytes
         segment = self._segments.active
-        if (segment.size_bytes or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET) and (
-            segment.size_bytes > limits.segment_bytes - len(records)
-            or is_full_or_old(segment, limits, last_offset, timestamp, wall_ms)
-        ):
+        if self._roll_rule.is_due(segment, len(records), last_offset, timestamp, wall_ms):
             segment = self.roll(header)
-        segment.append(records, base_offset, last_offset, timestamp, limits.index_interval_bytes)
+        segment.append(records, base_offset, last_offset, timestamp, interval_bytes)
         self.log_end_offset = last_offset + 1
         if marker is not None:
             self._end_transaction(header, marker)

@@ -27,13 +27,13 @@ from typing import NamedTuple
 from barnabas.config import LogConfig
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_header, verify_crc
-from barnabas.storage.contents import Contents
 from barnabas.storage.durability import Durable
 from barnabas.storage.epochs import EpochEntry, LeaderEpochs
 from barnabas.storage.files import Entry, Files
 from barnabas.storage.gaps import UNKNOWN, read_gaps_end
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.leftovers import settle
+from barnabas.storage.loaded_log import LoadedLog
 from barnabas.storage.loading import LOOK_EVERY_BYTES, Loading
 from barnabas.storage.log import Log
 from barnabas.storage.partition_metadata import settle_topic_id
@@ -111,7 +111,7 @@ class _Opening:
         self.claimed: tuple[EpochEntry, ...] = ()
         self.scanned_to = 0
 
-    def run(self) -> Contents:
+    def run(self) -> LoadedLog:
         entries = settle(self.files, self.directory)
         self.gaps_end = read_gaps_end(self.files, self.directory, entries)
         self.snapshots = snapshot_offsets(entries)
@@ -142,7 +142,7 @@ class _Opening:
         for segment in self.segments:
             segment.release()
         assert self.producers is not None
-        return Contents(
+        return LoadedLog(
             segments=self.segments,
             epochs=self.epochs,
             producers=self.producers,

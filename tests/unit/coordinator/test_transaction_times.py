@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coordinator.transaction_config import TransactionConfig
+from barnabas.coordinator.settings import TransactionConfig
 from tests.unit.coordinator.transaction_driver import Driver
 
 HOUR_MS = 3_600_000

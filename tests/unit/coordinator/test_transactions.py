@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.coordinator.decision import StateRecord
 from barnabas.coordinator.records import TransactionKey, TransactionStatus, TransactionValue
-from barnabas.coordinator.transaction_config import TransactionConfig
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.errors import (
     ConcurrentTransactions,
     CorruptData,

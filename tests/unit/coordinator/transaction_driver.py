@@ -6,8 +6,8 @@ from typing import Any
 
 from barnabas.coordinator.decision import Decision, Markers, Now, StateRecord
 from barnabas.coordinator.records import KeyValue, decode_transaction_record, encode_record
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.transaction import Transaction
-from barnabas.coordinator.transaction_config import TransactionConfig
 from barnabas.coordinator.transactions import Transactions
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import (

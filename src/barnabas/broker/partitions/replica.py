@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from barnabas.broker.fetching.parked_fetch import Watcher
     from barnabas.cluster.controller_requests import IsrProposal
     from barnabas.replication.partition import Partition
+    from barnabas.storage.append_result import AppendResult
     from barnabas.storage.log import Log
-    from barnabas.storage.placed import AppendResult
     from barnabas.types import FileSlice, TopicPartition
 
 _FEW_WAITING = 100

@@ -44,8 +44,7 @@ from barnabas.errors import (
 from barnabas.metrics import Counter
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.storage.directory import DirectoryError
-from barnabas.storage.failures import LogAbandoned
-from barnabas.storage.log import Log
+from barnabas.storage.log import Log, LogAbandoned
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 

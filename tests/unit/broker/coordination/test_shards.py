@@ -34,7 +34,6 @@ from barnabas.coordinator.decision import (
     StateRecord,
     TransactionalBatch,
 )
-from barnabas.coordinator.placing import partition_of
 from barnabas.coordinator.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -43,6 +42,7 @@ from barnabas.coordinator.records import (
     decode_group_record,
     encode_record,
 )
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,

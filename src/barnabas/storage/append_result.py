@@ -1,4 +1,4 @@
-"""Where an append ended up: what the log tells whoever appended a batch as the leader."""
+"""The place that an appended batch got in the log, as the leader's append returns it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `recovery.open_log` finds in a partition's directory, and a log begins with."""
+"""The state of a log as `recovery.open_log` loads it from a partition's directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.storage.producers import Producers
 from barnabas.storage.segment import Segment
 
 
-class Contents(NamedTuple):
+class LoadedLog(NamedTuple):
     """All that a log knows when it is opened."""
 
     segments: list[Segment]

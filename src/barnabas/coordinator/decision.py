@@ -73,7 +73,7 @@ class Decision(NamedTuple):
     markers: tuple[Markers, ...] = ()
     batch: TransactionalBatch | None = None
     """Unless the records are plain ones."""
-    stories: tuple[str, ...] = ()
+    log_lines: tuple[str, ...] = ()
     """One line each for the log, when the records are committed: what happened, for a person."""
 
 
@@ -86,7 +86,7 @@ class Turn:
     One event can answer many requests: the last member to join answers for all.
     """
 
-    __slots__ = ("config", "now", "now_ms", "records", "replies", "stories", "timers")
+    __slots__ = ("config", "log_lines", "now", "now_ms", "records", "replies", "timers")
 
     def __init__(self, config: GroupConfig, timers: Timers, now: Now) -> None:
         self.config = config
@@ -95,16 +95,16 @@ class Turn:
         self.now_ms = now.monotonic_ms
         self.records: list[StateRecord] = []
         self.replies: list[Reply] = []
-        self.stories: list[str] = []
+        self.log_lines: list[str] = []
 
     def reply(self, ticket: int, message: Message) -> None:
         self.replies.append(Reply(ticket, message))
 
     def decision(self) -> Decision:
-        if not (self.records or self.replies or self.stories):
+        if not (self.records or self.replies or self.log_lines):
             return NOTHING
         return Decision(
             records=tuple(self.records),
             replies=tuple(self.replies),
-            stories=tuple(self.stories),
+            log_lines=tuple(self.log_lines),
         )

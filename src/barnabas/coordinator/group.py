@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coordinator.decision import StateRecord
 from barnabas.coordinator.member import Member, Parked, Protocols
-from barnabas.coordinator.rebalance_log import KEPT_EVENTS, RebalanceStory
+from barnabas.coordinator.rebalance_log import KEPT_EVENTS, RebalanceLog
 from barnabas.coordinator.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from barnabas.coordinator.timers import Timer
 from barnabas.errors import CorruptData, FencedInstanceId, KafkaError, UnknownMemberId
@@ -66,9 +66,9 @@ class Group:
         "pending",
         "protocol",
         "protocol_type",
+        "rebalance",
         "state",
         "state_since_ms",
-        "story",
         "timer",
         "unsynced",
     )
@@ -94,7 +94,7 @@ class Group:
         self.has_newcomer = False
         self.is_stored = False
         """The offsets topic has a record of the group."""
-        self.story: RebalanceStory | None = None
+        self.rebalance: RebalanceLog | None = None
         """Of the rebalance that goes on; none in Stable and, once that is in the log, Empty."""
         self.ended: RebalanceEvent | None = None  # to be kept when its record is applied
         self.events: deque[RebalanceEvent] = deque(maxlen=KEPT_EVENTS)
@@ -296,7 +296,7 @@ class Group:
         self.is_stored = True
         if self.ended is not None:
             self.events.append(self.ended)
-            self.ended = self.story = None
+            self.ended = self.rebalance = None
 
     def _settled(self, member: Member | None, stored: MemberMetadata, protocol: str) -> Member:
         """The member with what its record says; the protocols it has beyond the chosen one stay."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.coordinator.group import Group, GroupState
 from barnabas.coordinator.movement import movement
-from barnabas.coordinator.rebalance_log import Cause, RebalanceStory, cause
+from barnabas.coordinator.rebalance_log import Cause, RebalanceLog, cause
 from barnabas.errors import KafkaError, RebalanceInProgress, UnknownMemberId
 from barnabas.protocol.consumer_protocol import CONSUMER_PROTOCOL
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -37,9 +37,9 @@ def begin(turn: Turn, group: Group, why: Cause) -> None:
 
 def tell(turn: Turn, group: Group, why: Cause) -> None:
     """A reason for the rebalance that is going on, or that begins with it."""
-    if group.story is None:
-        group.story = RebalanceStory(turn.now_ms, group.generation, group.assignments())
-    group.story.add(why)
+    if group.rebalance is None:
+        group.rebalance = RebalanceLog(turn.now_ms, group.generation, group.assignments())
+    group.rebalance.add(why)
 
 
 def _prepare(turn: Turn, group: Group) -> None:
@@ -167,12 +167,12 @@ def settle(turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
 
 def _conclude(turn: Turn, group: Group, after: dict[str, bytes]) -> None:
     """The rebalance is over, if the log takes the record: tell it."""
-    story = group.story
+    story = group.rebalance
     assert story is not None, "no rebalance without a cause"
     moved = movement(group.protocol_type == CONSUMER_PROTOCOL, story.before, after)
     event = story.end(turn.now, group.group_id, group.generation, len(after), moved)
     group.ended = event
-    turn.stories.append(event.story)
+    turn.log_lines.append(event.story)
 
 
 def _enter(turn: Turn, group: Group, state: GroupState) -> None:

@@ -40,7 +40,7 @@ class Cause(NamedTuple):
         return f"{self.who} {self.what}"
 
 
-class RebalanceStory:
+class RebalanceLog:
     """The rebalance that is going on."""
 
     __slots__ = ("_causes", "_more", "before", "begun_ms", "generation")

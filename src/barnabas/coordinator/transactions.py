@@ -193,8 +193,8 @@ class Transactions:
         answer = answers.init_failed(ConcurrentTransactions(), version=0)
         decision = self._decide(transaction.fenced(now.wall_ms))
         lasted_ms = self._lasted_ms(transaction, now)
-        story = _aborted_story(transaction, lasted_ms, "a new producer took its place")
-        return decision._replace(replies=(Reply(ticket, answer),), stories=(story,))
+        story = _abort_line(transaction, lasted_ms, "a new producer took its place")
+        return decision._replace(replies=(Reply(ticket, answer),), log_lines=(story,))
 
     # --- partitions ------------------------------------------------------------------------------
 
@@ -454,10 +454,8 @@ class Transactions:
 
     def _time_out(self, transaction: Transaction, now: Now) -> Decision:
         lasted_ms = self._lasted_ms(transaction, now)
-        story = _aborted_story(
-            transaction, lasted_ms, f"its timeout is {transaction.timeout_ms} ms"
-        )
-        return self._decide(transaction.fenced(now.wall_ms))._replace(stories=(story,))
+        story = _abort_line(transaction, lasted_ms, f"its timeout is {transaction.timeout_ms} ms")
+        return self._decide(transaction.fenced(now.wall_ms))._replace(log_lines=(story,))
 
     def _forget(self, now: Now) -> list[Decision]:
         """Tombstones for the ids that have gone unused for the longest time (KIP-98)."""
@@ -491,7 +489,7 @@ def _asker(request: InitProducerIdRequest) -> Owner | None:
     return asker
 
 
-def _aborted_story(transaction: Transaction, lasted_ms: int, reason: str) -> str:
+def _abort_line(transaction: Transaction, lasted_ms: int, reason: str) -> str:
     count = len(transaction.partitions)
     return (
         f"the transaction of {transaction.transactional_id!r}, producer {transaction.producer_id} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.coordinator.decision import Now
 from barnabas.coordinator.member import Member
 from barnabas.coordinator.movement import UNKNOWN, Movement
-from barnabas.coordinator.rebalance_log import RebalanceStory, cause
+from barnabas.coordinator.rebalance_log import RebalanceLog, cause
 from barnabas.types import TopicPartition
 
 HARMLESS = Movement(0, 0, 0, 4, (), True)
@@ -18,7 +18,7 @@ def member(name: str) -> Member:
 
 
 def told(moved: Movement, members: int = 2, *causes: str) -> str:
-    story = RebalanceStory(1000, 4, {})
+    story = RebalanceLog(1000, 4, {})
     for what in causes or ("left",):
         story.add(cause(member("a"), what))
     return story.end(Now(4012, 1_700_000_000_000), "g", 5, members, moved).story
@@ -44,7 +44,7 @@ def test_the_line() -> None:
 
 
 def test_the_event() -> None:
-    story = RebalanceStory(1000, 4, {})
+    story = RebalanceLog(1000, 4, {})
     event = story.end(Now(4012, 1_700_000_000_000), "g", 5, 2, Movement(3, 0, 0, 4, (), False))
     assert (event.ended_at_ms, event.duration_ms, event.generation_id) == (
         1_700_000_000_000,
@@ -63,7 +63,7 @@ def test_much_is_told_in_few_words() -> None:
 
 def test_a_client_cannot_write_lines_into_the_log() -> None:
     """Names and KIP-800's reason come from the network."""
-    story = RebalanceStory(0, 0, {})
+    story = RebalanceLog(0, 0, {})
     story.add(cause(member("a\nb"), "left", "bye\nERROR: all is lost" + "!" * 1000))
     moves = ((TopicPartition("t" * 30_000, 0), "a", "b" * 30_000),)
     line = story.end(Now(0, 0), "g\n" * 9, 1, 1, Movement(1, 0, 0, 1, moves, False)).story

@@ -325,9 +325,9 @@ class Office:
     async def _start_over(self) -> None:
         """Other defaults for all topics: who may lead by them leads, as after an election."""
         self.agenda.is_set_anew = False
-        self._machine.obey(self._settings.machine)
+        self._machine.configure(self._settings.machine)
         await self._carry_out(lambda machine: machine.elected(self._deletions))
-        await self._carry_out(lambda machine: machine.deletions_wished(self._deletions))
+        await self._carry_out(lambda machine: machine.deletions_requested(self._deletions))
         self._ask_for_ends()
 
     async def _take_up_brokers(self) -> None:
@@ -427,7 +427,7 @@ class Office:
         if wished:
             for name in wished:
                 self._deletions.begin(name, self.image.topics.get(name))
-            await self._carry_out(lambda machine: machine.deletions_wished(wished))
+            await self._carry_out(lambda machine: machine.deletions_requested(wished))
 
     async def _finish_deletions(self) -> None:
         """Where every replica is gone the nodes can go."""

@@ -163,7 +163,7 @@ class Shard(Generic[M]):
             asked = self._owed.pop(ticket, None)
             if asked is not None:
                 asked.give(message, self._visible_from)
-        if decision.markers or decision.stories:
+        if decision.markers or decision.log_lines:
             self._when_committed(decision)
         self._set_timer(now.monotonic_ms)
 
@@ -215,7 +215,7 @@ class Shard(Generic[M]):
             )
 
     def _committed(self, decision: Decision) -> None:
-        for story in decision.stories:
+        for story in decision.log_lines:
             _log.info("%s", story)
         if not self.is_dropped:
             for markers in decision.markers:

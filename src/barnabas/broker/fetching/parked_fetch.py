@@ -9,7 +9,7 @@ from typing import Protocol
 class Watcher(Protocol):
     """What a replica tells of its changes: a parked fetch, or a partition of a fetch session."""
 
-    def told(self, appended_bytes: int) -> None:
+    def notify(self, appended_bytes: int) -> None:
         """Bytes became visible."""
         ...
 
@@ -36,7 +36,7 @@ class ParkedFetch:
         self._missing_bytes = missing_bytes
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def told(self, appended_bytes: int) -> None:
+    def notify(self, appended_bytes: int) -> None:
         self._missing_bytes -= appended_bytes
         if self._missing_bytes <= 0:
             self.wake()

@@ -15,7 +15,7 @@ from barnabas.broker.context import Context
 from barnabas.broker.fetching.fetch_pass import FetchPass, Row
 from barnabas.broker.partitions.replica import Replica
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
-from barnabas.replication.replica_selector import RACK_AWARE, nearest
+from barnabas.replication.replica_selector import RACK_AWARE, select_replica
 
 
 class NearPass(FetchPass):
@@ -54,4 +54,4 @@ class NearPass(FetchPass):
             for each in followers
             if each.broker_id in brokers
         }
-        return nearest(offset, self._rack, racks, followers)
+        return select_replica(offset, self._rack, racks, followers)

@@ -138,7 +138,7 @@ class Replica:
         self._is_dirty = False
         self.log.write_staged()
         if self._followers:
-            self._followers.told(self._unseen_bytes - self._told_bytes)
+            self._followers.notify(self._unseen_bytes - self._told_bytes)
             self._told_bytes = self._unseen_bytes
 
     def counted(self, now_ms: int, end_offset: int) -> None:
@@ -316,7 +316,7 @@ class Replica:
         Followers' sessions look here when they are asked next: who is out of it may join.
         """
         if self._followers is not None:
-            self._followers.told(0)
+            self._followers.notify(0)
         if not self._waiting or self.partition.has_enough_in_sync():
             return
         error = NotEnoughReplicasAfterAppend(
@@ -361,6 +361,6 @@ class Replica:
         if high_watermark >= self.log.log_end_offset:
             self._unseen_bytes = self._told_bytes = 0
         if self._parked is not None:
-            self._parked.told(visible_bytes)
+            self._parked.notify(visible_bytes)
         if self._followers is not None:
-            self._followers.told(0)
+            self._followers.notify(0)

@@ -30,11 +30,11 @@ class Watchers:
         times = (watcher.asked_at_ms(replica_id) for watcher in self._all)
         return max((time for time in times if time is not None), default=None)
 
-    def told(self, more_bytes: int) -> None:
+    def notify(self, more_bytes: int) -> None:
         """There are more bytes to be read; none, and nobody is woken, but sessions look here when
         they are asked next."""
         for watcher in list(self._all):
-            watcher.told(more_bytes)
+            watcher.notify(more_bytes)
 
     def wake(self) -> None:
         """Something changed that readers must see at once."""

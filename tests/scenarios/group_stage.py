@@ -244,7 +244,7 @@ class Stage:
             else:
                 yield f"{client} <- {api} {self.told(client, api, message)}".strip()
         if not is_refused:
-            yield from (f"story: {story}" for story in decision.log_lines)
+            yield from (f"log: {line}" for line in decision.log_lines)
         if ticket in self.owed:
             yield f"{self.owed[ticket][0]} waits"
 

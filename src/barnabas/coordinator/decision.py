@@ -1,11 +1,11 @@
-"""What a coordinator's machine wants done about an event: the value between deciding and doing.
+"""The decision of a coordinator's machine on an event, and its gathering in groups (`Turn`).
 
-Whoever runs the machine appends the records in one batch (very many tombstones in several, the
-first of which may be in the log when the next is refused), applies them in order when they are in
-the log, and then, when the high watermark has passed them, hands out the replies and starts the
-markers. If the append is refused nothing has happened, and every ticket among the replies gets the
-error instead. A request that is not answered by the decision on it stays parked in the machine:
-its ticket comes back in a later decision.
+The machine's driver appends the records in one batch (very many tombstones in several, the first of
+which may be in the log when the next is refused), applies them in order when they are in the log,
+and when the high watermark has passed them, sends the replies and starts the markers. If the append
+is refused nothing has happened, and every ticket among the replies gets the error instead. A
+request that its own decision does not answer stays parked in the machine: its ticket comes back in
+a later decision.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Now(NamedTuple):
     monotonic_ms: int
     """For sessions, timeouts and schedules."""
     wall_ms: int
-    """For what is written into records, and compared with what is there."""
+    """For what is written into records, or compared with them."""
 
 
 class StateRecord(NamedTuple):
@@ -40,14 +40,14 @@ class StateRecord(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The answer to the request that was given this ticket."""
+    """The response to the request with this ticket."""
 
     ticket: int
     message: Message
 
 
 class TransactionalBatch(NamedTuple):
-    """The records belong to this producer's open transaction (TxnOffsetCommit)."""
+    """The producer whose open transaction the records belong to (TxnOffsetCommit)."""
 
     transactional_id: str
     producer_id: int
@@ -55,7 +55,7 @@ class TransactionalBatch(NamedTuple):
 
 
 class Markers(NamedTuple):
-    """A transaction's end, to be written to these partitions; told of to the machine as written."""
+    """A transaction's end, to be written to these partitions; see `markers_written`."""
 
     transactional_id: str
     producer_id: int
@@ -72,9 +72,9 @@ class Decision(NamedTuple):
     replies: tuple[Reply, ...] = ()
     markers: tuple[Markers, ...] = ()
     batch: TransactionalBatch | None = None
-    """Unless the records are plain ones."""
+    """None: the records are not transactional."""
     log_lines: tuple[str, ...] = ()
-    """One line each for the log, when the records are committed: what happened, for a person."""
+    """Lines for the broker's log, once the records are committed."""
 
 
 NOTHING = Decision()

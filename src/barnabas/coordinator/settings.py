@@ -1,4 +1,4 @@
-"""The settings of the group and the transaction coordinator, parsed from a broker's configuration.
+"""The settings of the group and the transaction coordinator, from a broker's configuration.
 
 Each is one value, replaced as a whole when a key changes; its defaults are Kafka's.
 """

@@ -508,7 +508,7 @@ def test_a_status_that_is_never_written_is_corrupt(driver: Driver, status: int) 
     record = StateRecord(
         TransactionKey(transactional_id="tx"), TransactionValue(transaction_status=status)
     )
-    with pytest.raises(CorruptData, match="impossible status"):
+    with pytest.raises(CorruptData, match="invalid status"):
         driver.machine.apply(record, 0)
 
 

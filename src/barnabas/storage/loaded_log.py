@@ -11,13 +11,13 @@ from barnabas.storage.segment import Segment
 
 
 class LoadedLog(NamedTuple):
-    """All that a log knows when it is opened."""
+    """The state of a log when it is opened."""
 
     segments: list[Segment]
     epochs: LeaderEpochs
     producers: Producers
     producers_end: int
-    """Behind the last batch that may have a producer; 0: there is none."""
+    """After the last batch that may have a producer; 0: there is none."""
     log_start_offset: int
     log_end_offset: int
     durable: Durable

@@ -57,7 +57,7 @@ class RollRule(NamedTuple):
         first = segment.first_timestamp
         if first < 0:
             if segment.untimed_since_ms is None or segment.untimed_since_ms > wall_ms:
-                segment.untimed_since_ms = wall_ms  # ... or the clock was set back
+                segment.untimed_since_ms = wall_ms  # unset, or the clock was set back
             first, timestamp = segment.untimed_since_ms, wall_ms
         waited_ms = timestamp - first
         if not self.segment_jitter_ms:

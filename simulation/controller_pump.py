@@ -248,7 +248,7 @@ class ControllerPump:
         if wished:
             for name in wished:
                 self._deletions.begin(name, controller.image.topics.get(name))
-            await self._carry_out(controller.deletions_wished(wished))
+            await self._carry_out(controller.deletions_requested(wished))
 
     async def _finish_deletions(self, controller: Controller) -> None:
         assert self._topics is not None
@@ -325,12 +325,14 @@ class ControllerPump:
 
         self.add(decide, done)
 
-    def shutdown_wished(self, request: WishShutdown, reply: Reply) -> None:
+    def shutdown_requested(self, request: WishShutdown, reply: Reply) -> None:
         answer = [ShutdownAnswer(NotController.code)]
 
         def decide(controller: Controller) -> Decision:
             try:
-                decision, left = controller.shutdown_wished(request.broker_id, request.broker_epoch)
+                decision, left = controller.shutdown_requested(
+                    request.broker_id, request.broker_epoch
+                )
             except KafkaError as error:
                 answer[0] = ShutdownAnswer(error.code)
                 return Decision((), controller.image, ())

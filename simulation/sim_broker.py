@@ -135,7 +135,7 @@ class SimBroker:
             AskLatest: self._bounds,
             AskEpochEnd: self._epoch_end,
             AskEnd: lambda request, reply: reply(self.end(request)),
-            WishShutdown: self.pump.shutdown_wished,
+            WishShutdown: self.pump.shutdown_requested,
             AskCoordinator: self.coordinators.asked,
             Verify: self.coordinators.verify,
             WriteMarker: self._write_marker,

@@ -22,8 +22,8 @@ from barnabas.coordinator.records import (
     TransactionStatus,
     decode_transaction_record,
 )
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.transaction import MAX_EPOCH, Transaction
-from barnabas.coordinator.transaction_config import TransactionConfig
 from barnabas.coordinator.transactions import Transactions
 from barnabas.errors import ConcurrentTransactions, InvalidProducerIdMapping, ProducerFenced
 from barnabas.records.batch import iterate_batches

@@ -1,7 +1,7 @@
-"""What a leader knows of another replica: from its fetches alone, in this leader epoch alone.
+"""A follower's state as its leader sees it: by its fetches in this leader epoch alone.
 
-Being in sync is measured in time, never in records: under a steady stream of appends no fetch ever
-finds itself at the very end, and one that reaches the end of its fetch before keeps up (RE-8).
+Being in sync is measured in time, never in records: under steady appends no fetch is ever at the
+very end, and a follower that reaches the log end of its previous fetch keeps up (RE-8).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class FollowerFetch(NamedTuple):
 
 
 class Remote:
-    """One follower, as its leader sees it."""
+    """One follower."""
 
     __slots__ = (
         "broker_epoch",
@@ -38,12 +38,12 @@ class Remote:
     )
 
     def __init__(self, caught_up_at_ms: int = NEVER_MS) -> None:
-        """Who is in sync when the epoch begins has from then on the time that a lag may take."""
+        """A follower in sync when the epoch begins may lag from then on for the usual time."""
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
         self.caught_up_at_ms = caught_up_at_ms
-        """When it last had all that the leader had."""
+        """When it last had all of the leader's records."""
         self.fetched_at_ms = NEVER_MS
         self.leader_end_at_fetch = UNKNOWN_OFFSET
         self.last_fetch: FollowerFetch | None = None
@@ -64,5 +64,5 @@ class Remote:
         self.fetched_at_ms = now_ms
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """It has everything, or had it not too long ago."""
+        """Whether it has everything, or had recently enough."""
         return self.log_end_offset >= leader_end or now_ms - self.caught_up_at_ms <= lag_time_max_ms

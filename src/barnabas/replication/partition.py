@@ -3,15 +3,15 @@
     log end offset (LEO)    the next offset to be written
     high watermark (HW)     the smallest LEO of the in-sync replicas: the first offset that
                             consumers cannot see
-    committed ISR           what the controller has written down: whom it may elect
-    maximal ISR             the committed and the proposed members: whom the HW waits for
+    committed ISR           as stored by the controller: the replicas that it may elect
+    maximal ISR             the committed and the proposed members: those the HW waits for
 
 Invariants, for a leader: HW <= LEO; the HW never falls; every record below it is on each replica
 that the controller may elect, whatever becomes of a proposal (so the maximal ISR counts, and what
 is about to join it); it does not rise while fewer replicas are in the committed ISR than
 min(min.insync.replicas, replication factor), so nothing becomes visible that acks=all would have
 refused (KIP-966). One proposal at a time. For a follower: HW <= LEO, and it falls by truncation
-alone. A pure machine: it hears of appends, fetches and answers, and says what follows from them.
+alone. A pure machine: appends, fetches and answers go in, effects come out.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from barnabas.types import TopicPartition
 
 NO_EPOCH = -1
 
-# The controller says that this proposal was not carried out, and never will be.
+# The controller has rejected the proposal for good.
 _DROPPED = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 
-# What became of the partition is not known here; the controller's next LeaderAndIsr tells.
+# The partition's state is not known here; the controller's next LeaderAndIsr brings it.
 _OVERTAKEN = frozenset(
     {
         UnknownTopicOrPartition.code,
@@ -69,13 +69,13 @@ _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Advance(NamedTuple):
-    """The high watermark has risen to this offset: whoever waits below it can go on."""
+    """The high watermark has risen to this offset: what waits below it can go on."""
 
     high_watermark: int
 
 
 class ProposeIsr(NamedTuple):
-    """Send this to the controller, until it answers; `isr_answered` must hear what it says."""
+    """Send this to the controller until it answers; pass the answer to `isr_answered`."""
 
     proposal: IsrProposal
 
@@ -84,7 +84,7 @@ Effect = Advance | ProposeIsr
 
 
 class Partition:
-    """A replica's view of its partition. It follows until it is told to lead."""
+    """A replica's view of its partition. It follows until it becomes leader."""
 
     __slots__ = (
         "_broker_epoch",
@@ -121,7 +121,7 @@ class Partition:
         lag_time_max_ms: int = 30_000,
         topic_id: bytes = _NO_TOPIC_ID,
     ) -> None:
-        """`high_watermark` is the checkpointed one, within the log that was found."""
+        """`high_watermark`: the checkpointed one, within the log that was found."""
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.broker_id = broker_id
@@ -169,7 +169,7 @@ class Partition:
 
     @property
     def is_changing_isr(self) -> bool:
-        """A proposal is with the controller, and what became of it is not known."""
+        """Whether a proposal is pending at the controller."""
         return self._proposed is not None
 
     # --- what changes around it ------------------------------------------------------------------
@@ -201,10 +201,10 @@ class Partition:
     def become_leader(
         self, state: PartitionImage, log_end_offset: int, now_ms: int = 0
     ) -> list[Effect]:
-        """Lead from `log_end_offset` on; what followers had in an older epoch is forgotten.
+        """Lead from `log_end_offset` on; followers' state of an older epoch is dropped.
 
-        In the epoch that it leads already only the ISR and the replicas are new, and only if the
-        partition epoch is; `log_end_offset` is not looked at then.
+        In the epoch that it leads already, only the ISR and the replicas are new, and only if the
+        partition epoch is; `log_end_offset` is ignored then.
         """
         assert state.leader == self.broker_id, state
         assert state.leader_epoch >= self.leader_epoch, "an old LeaderAndIsr must not get here"
@@ -249,7 +249,7 @@ class Partition:
     # --- as the leader ---------------------------------------------------------------------------
 
     def appended(self, log_end_offset: int, now_ms: int = 0) -> list[Effect]:
-        """The leader's log has grown to this end. Nothing but an advance comes of it."""
+        """The leader's log has grown to this end. Returns an `Advance` at most."""
         if not self.is_leader:
             raise self._not_leader()
         assert log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
@@ -261,9 +261,9 @@ class Partition:
     def fetched(self, fetch: FollowerFetch, now_ms: int) -> list[Effect]:
         """A follower asks for an offset, so it has everything below (RE-5).
 
-        Only for a fetch that found its place in this log: with no diverging epoch and in range.
-        Raises NotLeaderOrFollower for a broker that holds no replica or has registered anew since,
-        FencedLeaderEpoch and UnknownLeaderEpoch for one that lives in another epoch.
+        Only for a fetch that is in range and has no diverging epoch. Raises NotLeaderOrFollower for
+        a broker that holds no replica or has registered again since, FencedLeaderEpoch and
+        UnknownLeaderEpoch for one that is in another epoch.
         """
         if not self.is_leader:
             raise self._not_leader()
@@ -308,7 +308,7 @@ class Partition:
         return effects
 
     def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> list[Effect]:
-        """The controller's answer to what was proposed; an older proposal changes nothing."""
+        """The controller's answer to a proposal; one to an older proposal changes nothing."""
         if proposal != self._proposed:
             return []
         self._now_ms = max(self._now_ms, now_ms)
@@ -329,7 +329,7 @@ class Partition:
         return [*self._expand(self._joining(proposal)), *self._advance()]
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Propose to go on without those who have not kept up (RE-8)."""
+        """Propose to shrink the ISR by replicas that lag (RE-8)."""
         if not self._remotes:
             return []
         self._now_ms = max(self._now_ms, now_ms)
@@ -347,9 +347,9 @@ class Partition:
         return remote.is_caught_up(self.log_end_offset, self._now_ms, self._lag_time_max_ms)
 
     def _is_eligible(self, replica: int, remote: Remote) -> bool:
-        """Its broker lives, and is still the one that fetched: a new one may have lost records.
+        """Whether its broker lives in the registration that fetched: a new one may lack records.
 
-        Where nobody has told its epoch the controller compares, which knows it.
+        Where the epoch is not known, the controller compares.
         """
         epoch = self._live.get(replica)
         return epoch is not None and (
@@ -365,7 +365,7 @@ class Partition:
         )
 
     def _joining(self, answered: IsrProposal) -> list[int]:
-        """Who reached the watermark while another proposal was under way, and is still there."""
+        """Replicas that caught up while another proposal was pending, and still keep up."""
         refused = {member.broker_id for member in answered.isr}
         return [
             replica
@@ -398,7 +398,7 @@ class Partition:
         self._proposed = None
 
     def _advance(self) -> list[Effect]:
-        """Raise the HW to the smallest LEO that counts, if it may and can be raised (RE-4)."""
+        """Raise the HW to the smallest LEO that counts, if it may rise (RE-4)."""
         smallest = self.log_end_offset
         for replica, remote in self._remotes.items():
             if remote.log_end_offset < smallest and (
@@ -438,14 +438,14 @@ class Partition:
         assert not self.is_leader, "a leader's log never shrinks"
         self._log_start_offset = self.high_watermark = self.log_end_offset = offset
 
-    # --- what others want to know ----------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------
 
     def follower_end_offset(self, replica: int) -> int:
-        """A follower's LEO as its last fetch told it; -1 before the first in this epoch."""
+        """A follower's LEO by its last fetch; -1 before the first in this epoch."""
         return self._remotes[replica].log_end_offset
 
     def caught_up_at_ms(self, replica: int) -> int:
-        """When a follower last had all that the leader had; far in the past if it never had."""
+        """When a follower last had all of the leader's records; far in the past if never."""
         return self._remotes[replica].caught_up_at_ms
 
     def in_sync(self) -> list[InSync]:
@@ -465,7 +465,7 @@ class Partition:
         return smallest
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
-        """Refuse whoever has another epoch in mind (KIP-320); -1 is one that does not say."""
+        """Refuse a client that has another epoch (KIP-320); -1: it sent none."""
         if leader_epoch in (NO_EPOCH, self.leader_epoch):
             return
         if leader_epoch < self.leader_epoch:
@@ -479,7 +479,7 @@ class Partition:
         )
 
     def has_enough_in_sync(self) -> bool:
-        """Whether acks=all may be promised: a floor for the ISR, not the number waited for."""
+        """Whether acks=all may be accepted: a floor for the ISR, not the number waited for."""
         count = len(self.isr)
         return count >= self._min_insync_replicas or count >= len(self.replicas)
 

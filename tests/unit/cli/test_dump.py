@@ -156,9 +156,9 @@ def test_a_producer_without_a_batch_has_half_a_line(
     [
         ("x.log", b"", "its name is not an offset"),
         (f"{BASE}.log", bytes(100), "no batch begins at position 0"),
-        (f"{BASE}.snapshot", b"\0\1", "a producer snapshot is cut"),
+        (f"{BASE}.snapshot", b"\0\1", "a producer snapshot is truncated"),
         (f"{BASE}.txnindex", pack(">hqqqq", 9, 0, 0, 0, 0), "unknown version 9"),
-        ("replication-offset-checkpoint", b"0\n1\n", "promises '1' entries and has 0"),
+        ("replication-offset-checkpoint", b"0\n1\n", "declares '1' entries but has 0"),
         ("leader-epoch-checkpoint", b"0\n1\none 2\n", "malformed line 'one 2'"),
         ("partition.metadata", b"version: 0\ntopic_id: short", "malformed topic id"),
         ("meta.properties", b"\xff\xfe", "not text"),

@@ -161,7 +161,7 @@ def test_deletion_in_kafkas_order() -> None:
     One live replica after the other leaves the ISR, as Kafka's do.
     """
     controller = _controller(_led("t", 0, 0, 1), _led("other", 0, 0), live=(0, 1))
-    first = controller.deletions_wished(["t"])
+    first = controller.deletions_requested(["t"])
     state = StateNode(leader=NO_LEADER, leader_epoch=4, isr=(1,), controller_epoch=7)
     assert first.operations == (
         Check("/controller_epoch", EPOCH_VERSION),
@@ -205,7 +205,7 @@ def test_a_topic_that_is_to_go_is_not_led_again() -> None:
 
 def test_a_wish_for_what_is_not_there_is_just_removed() -> None:
     controller = _controller()
-    first = controller.deletions_wished(["ghost"])
+    first = controller.deletions_requested(["ghost"])
     assert first.operations == ()
     second = controller.replicas_deleted(["ghost"], ["/admin/delete_topics/ghost"])
     assert second.operations[1:] == (Delete("/admin/delete_topics/ghost"),)
@@ -294,5 +294,5 @@ def test_new_settings_are_told_to_everybody() -> None:
 def test_deletion_is_begun_once() -> None:
     """A wish that has to wait for a disk moves no epoch when it is seen again."""
     controller = _controller(_led("t", 0, 0))
-    controller.apply(controller.deletions_wished(["t"]))
-    assert controller.deletions_wished(["t"]).operations == ()
+    controller.apply(controller.deletions_requested(["t"]))
+    assert controller.deletions_requested(["t"]).operations == ()

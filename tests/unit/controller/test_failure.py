@@ -173,7 +173,7 @@ def test_a_topic_that_is_to_go_has_them_back_too() -> None:
     """ZK-4, ST-10: else its deletion would wait for them for ever; and nobody is told of it."""
     stage = Stage(topic("t", led(1, 3)), topic("u", led(3, 1)))
     stage.carry_out(stage.controller.replicas_offline(3, [T0, TopicPartition("u", 0)]))
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     assert stage[T0].offline_replicas == (3,)
     stage.come(broker(3, 999))
     assert stage[T0].offline_replicas == stage[TopicPartition("u", 0)].offline_replicas == ()
@@ -186,7 +186,7 @@ def test_a_topic_that_is_to_go_has_them_back_too() -> None:
 def test_a_topic_that_is_to_go_has_them_back_when_the_broker_goes() -> None:
     stage = Stage(topic("t", led(1, 3)))
     stage.carry_out(stage.controller.replicas_offline(3, [T0]))
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     stage.go(3)
     assert stage[T0].offline_replicas == ()
     assert stage.sent() == [(1, "UpdateMetadata"), (2, "UpdateMetadata")]
@@ -213,7 +213,7 @@ def test_who_was_away_deletes_what_is_to_go_when_it_comes() -> None:
     """ZK-4: a topic waits for a dead replica, and does not come to life with it."""
     stage = Stage(topic("t", led(1, 2, 3)), topic("u", led(2, 3)))
     stage.go(3)
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     assert stage.stopped(1) == stage.stopped(2) == [(T0, True)]
     stage.come(broker(3))
     assert stage.stopped(3) == [(T0, True)]
@@ -236,7 +236,7 @@ def test_a_topic_that_is_wished_away_as_it_appears_is_not_begun() -> None:
 
 def test_a_topic_may_come_back_under_its_name() -> None:
     stage = Stage(topic("t", led(1)))
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     stage.carry_out(stage.controller.replicas_deleted(["t"], ["/brokers/topics/t"]))
     again = topic("t", PartitionImage.never_led((2,)))
     stage.carry_out(stage.controller.topics_added([again]))

@@ -109,7 +109,7 @@ def test_of_one_replica_nothing_better_is_known() -> None:
 
 def test_the_largest_is_waited_for_if_it_cannot_lead_now() -> None:
     stage = _last_standing()
-    stage.carry_out(stage.controller.shutdown_wished(2)[0])
+    stage.carry_out(stage.controller.shutdown_requested(2)[0])
     stage.carry_out(stage.controller.replicas_offline(3, [T0]))
     _say(stage, b1=(2, 10), b2=(3, 90), b3=(3, 80))
     assert stage[T0].leader == NO_LEADER, "broker 2 is about to go"
@@ -134,7 +134,7 @@ def test_a_new_controller_leaves_one_replica_alone_where_it_leads() -> None:
 def test_who_is_waited_for_may_go_again_and_shut_down() -> None:
     """Its place in the ISR is not changed by that, nor is anything written."""
     stage = _last_standing()
-    decision, remaining = stage.controller.shutdown_wished(1, 201)
+    decision, remaining = stage.controller.shutdown_requested(1, 201)
     stage.carry_out(decision)
     assert (decision.operations, remaining) == ((), [])
     assert stage.go(1).operations == ()

@@ -51,7 +51,7 @@ def test_each_partition_has_its_own_outcome() -> None:
 
 def test_a_replica_that_is_offline_or_leaving_is_not_preferred() -> None:
     stage = Stage(topic("t", led(2, 1, replicas=(1, 2)), led(2, 3, replicas=(3, 2))))
-    stage.carry_out(stage.controller.shutdown_wished(3)[0])
+    stage.carry_out(stage.controller.shutdown_requested(3)[0])
     stage.carry_out(stage.controller.replicas_offline(1, [T0]))
     assert _elect(stage, 0, 1) == [PreferredLeaderNotAvailable] * 2
 
@@ -100,7 +100,7 @@ def test_leaders_come_home_where_too_many_are_away() -> None:
 def test_what_is_being_moved_or_deleted_is_left_alone() -> None:
     moving = led(2, 1, replicas=(1, 2, 3))._replace(adding=(3,), removing=(2,))
     stage = Stage(topic("t", moving), topic("u", led(2, 1, replicas=(1, 2))))
-    stage.carry_out(stage.controller.deletions_wished(["u"]))
+    stage.carry_out(stage.controller.deletions_requested(["u"]))
     assert stage.controller.rebalance_leaders(0).operations == ()
     _, outcomes = stage.controller.elect_leaders([TopicPartition("u", 0)], unclean=False)
     assert isinstance(outcomes[TopicPartition("u", 0)], UnknownTopicOrPartition)

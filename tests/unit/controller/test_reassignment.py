@@ -172,8 +172,8 @@ def test_it_is_not_taken_back_from_the_only_ones_in_sync(leader: int) -> None:
     [
         ((), "at least one"),
         ((1, 1), "named twice"),
-        ((1, -1), "no id"),
-        ((1, 9), r"\[9\] do not live"),
+        ((1, -1), "not a broker id"),
+        ((1, 9), r"\[9\] are not live"),
     ],
 )
 def test_what_is_no_assignment(replicas: tuple[int, ...], message: str) -> None:
@@ -189,7 +189,7 @@ def test_what_is_not_there_cannot_be_moved() -> None:
     stage = _stage(1, 2)
     for name in (TopicPartition("t", 9), TopicPartition("x", 0)):
         assert isinstance(_reassign(stage, (1, 3), name), UnknownTopicOrPartition)
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     assert isinstance(_reassign(stage, (1, 3)), UnknownTopicOrPartition)
 
 
@@ -240,7 +240,7 @@ def test_the_next_controller_goes_on_with_it() -> None:
 def test_a_move_that_no_target_can_lead_waits() -> None:
     stage = _stage(1, 2)
     _reassign(stage, (3,))
-    stage.carry_out(stage.controller.shutdown_wished(3)[0])
+    stage.carry_out(stage.controller.shutdown_requested(3)[0])
     assert _moving(stage) == ((3, 1, 2), (3,), (1, 2))
     assert stage.propose(1, 2, 3).error_code != 0
     stage.come(broker(3, 203))

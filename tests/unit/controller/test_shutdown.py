@@ -13,7 +13,7 @@ T1, T2, T3 = (TopicPartition("t", number) for number in (1, 2, 3))
 
 def _shut_down(stage: Stage, broker_id: int) -> list[TopicPartition]:
     epoch = stage.live[broker_id].epoch
-    decision, remaining = stage.controller.shutdown_wished(broker_id, epoch)
+    decision, remaining = stage.controller.shutdown_requested(broker_id, epoch)
     stage.carry_out(decision)
     return remaining
 
@@ -70,15 +70,15 @@ def test_asking_again_moves_nothing_twice() -> None:
 def test_only_who_is_registered_so_may_leave() -> None:
     stage = Stage(topic("t", led(2, 1)))
     with pytest.raises(StaleBrokerEpoch, match="epoch 102"):
-        stage.controller.shutdown_wished(2, 101)
+        stage.controller.shutdown_requested(2, 101)
     with pytest.raises(BrokerIdNotRegistered):
-        stage.controller.shutdown_wished(7, 107)
-    decision, _ = stage.controller.shutdown_wished(2)
+        stage.controller.shutdown_requested(7, 107)
+    decision, _ = stage.controller.shutdown_requested(2)
     assert len(decision.operations) == 2, "an old broker does not say its epoch"
 
 
 def test_a_topic_that_is_to_go_is_left_alone() -> None:
     stage = Stage(topic("t", led(2, 1)))
-    stage.carry_out(stage.controller.deletions_wished(["t"]))
+    stage.carry_out(stage.controller.deletions_requested(["t"]))
     assert _shut_down(stage, 2) == []
     assert stage.decision.operations == ()

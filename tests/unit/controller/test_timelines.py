@@ -64,8 +64,8 @@ class Stage:
         self.stops += [send.request for send in decision.requests
                        if isinstance(send.request, StopReplica)]  # fmt: skip
         self.notes += decision.notes
-        self.office.apply(decision)
-        self.image = self.office.image
+        self.controller.apply(decision)
+        self.image = self.controller.image
 
     # --- what a watcher sees ---------------------------------------------------------------------
 
@@ -137,30 +137,32 @@ class Stage:
             name, topic.topic_id, before.leader_epoch, members, before.partition_epoch
         )
         leader = before.leader
-        decision, answers = self.office.isr_proposed(leader, self.live[leader].epoch, [proposal])
+        decision, answers = self.controller.isr_proposed(
+            leader, self.live[leader].epoch, [proposal]
+        )
         assert answers[name].error_code in (0, 108), answers
         self.carry_out(decision)
 
     # --- what people did -------------------------------------------------------------------------
 
     def shut_down(self, broker_id: int) -> None:
-        decision, _ = self.office.shutdown_wished(broker_id, self.live[broker_id].epoch)
+        decision, _ = self.controller.shutdown_requested(broker_id, self.live[broker_id].epoch)
         self.carry_out(decision)
 
     def prefer(self) -> None:
-        decision, _ = self.office.elect_leaders(None, unclean=False)
+        decision, _ = self.controller.elect_leaders(None, unclean=False)
         self.carry_out(decision)
 
     def reassign(self, name: TopicPartition, *replicas: int) -> None:
-        decision, errors = self.office.reassign({name: replicas})
+        decision, errors = self.controller.reassign({name: replicas})
         assert errors == {name: None}
         self.carry_out(decision)
 
     def delete(self, name: str) -> None:
-        self.carry_out(self.office.deletions_wished([name]))
+        self.carry_out(self.controller.deletions_requested([name]))
 
     def deleted(self, name: str) -> None:
-        self.carry_out(self.office.replicas_deleted([name], [layout.topic_path(name)]))
+        self.carry_out(self.controller.replicas_deleted([name], [layout.topic_path(name)]))
 
 
 MOVE = TopicPartition("move", 0)

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from barnabas.coordinator.decision import Decision, Now, StateRecord
-from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Caller, Groups
 from barnabas.coordinator.records import (
     GroupMetadataKey,
@@ -16,6 +15,7 @@ from barnabas.coordinator.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from barnabas.coordinator.settings import GroupConfig
 from barnabas.errors import (
     FencedInstanceId,
     GroupIdNotFound,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.coordinator.decision import Now
 from barnabas.coordinator.member import Member
 from barnabas.coordinator.movement import UNKNOWN, Movement
-from barnabas.coordinator.rebalance_log import RebalanceStory, cause
+from barnabas.coordinator.rebalance_log import RebalanceLog, cause
 from barnabas.types import TopicPartition
 
 HARMLESS = Movement(0, 0, 0, 4, (), True)
@@ -18,10 +18,10 @@ def member(name: str) -> Member:
 
 
 def told(moved: Movement, members: int = 2, *causes: str) -> str:
-    story = RebalanceStory(1000, 4, {})
+    log = RebalanceLog(1000, 4, {})
     for what in causes or ("left",):
-        story.add(cause(member("a"), what))
-    return story.end(Now(4012, 1_700_000_000_000), "g", 5, members, moved).story
+        log.add(cause(member("a"), what))
+    return log.end(Now(4012, 1_700_000_000_000), "g", 5, members, moved).story
 
 
 def test_the_line() -> None:
@@ -37,15 +37,17 @@ def test_the_line() -> None:
     assert told(HARMLESS).endswith("; harmless: nothing moved")
     assert ", empty: " in told(HARMLESS, 0) and ", 1 member: " in told(HARMLESS, 1)
     assert told(Movement(0, 2, 1, 4, (), False)).endswith(
-        "; 2 partitions left without an owner, 1 partition found an owner"
+        "; 2 partitions unassigned, 1 partition newly assigned"
     )
     assert told(Movement(UNKNOWN, 0, 0, 0, (), False)).endswith("; assignments changed")
-    assert told(Movement(UNKNOWN, 0, 0, 0, (), True)).endswith("; harmless: nobody lost anything")
+    assert told(Movement(UNKNOWN, 0, 0, 0, (), True)).endswith(
+        "; harmless: no member lost anything"
+    )
 
 
 def test_the_event() -> None:
-    story = RebalanceStory(1000, 4, {})
-    event = story.end(Now(4012, 1_700_000_000_000), "g", 5, 2, Movement(3, 0, 0, 4, (), False))
+    log = RebalanceLog(1000, 4, {})
+    event = log.end(Now(4012, 1_700_000_000_000), "g", 5, 2, Movement(3, 0, 0, 4, (), False))
     assert (event.ended_at_ms, event.duration_ms, event.generation_id) == (
         1_700_000_000_000,
         3012,
@@ -63,9 +65,9 @@ def test_much_is_told_in_few_words() -> None:
 
 def test_a_client_cannot_write_lines_into_the_log() -> None:
     """Names and KIP-800's reason come from the network."""
-    story = RebalanceStory(0, 0, {})
-    story.add(cause(member("a\nb"), "left", "bye\nERROR: all is lost" + "!" * 1000))
+    log = RebalanceLog(0, 0, {})
+    log.add(cause(member("a\nb"), "left", "bye\nERROR: all is lost" + "!" * 1000))
     moves = ((TopicPartition("t" * 30_000, 0), "a", "b" * 30_000),)
-    line = story.end(Now(0, 0), "g\n" * 9, 1, 1, Movement(1, 0, 0, 1, moves, False)).story
+    line = log.end(Now(0, 0), "g\n" * 9, 1, 1, Movement(1, 0, 0, 1, moves, False)).story
     assert "\n" not in line and len(line) <= 2_000
     assert "a b (/10.0.0.7) left (bye ERROR: all is lost!!!" in line

@@ -19,13 +19,13 @@ import pytest
 from barnabas.broker.coordination.shard_loading import replay
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.config import LogConfig
-from barnabas.coordinator.group_config import GroupConfig
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.offsets import Committed, GroupOffsets, Offsets
 from barnabas.coordinator.records import (
     decode_group_record,
     encode_record,
 )
+from barnabas.coordinator.settings import GroupConfig
 from barnabas.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     decode_consumer_protocol,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coordinator.transaction_config import TransactionConfig
+from barnabas.coordinator.settings import TransactionConfig
 from tests.unit.coordinator.transaction_driver import Driver
 
 HOUR_MS = 3_600_000
@@ -26,7 +26,7 @@ def test_a_timeout_does_not_move_with_the_wall_clock(driver: Driver, step_ms: in
     assert driver.status == "Ongoing"
     driver.pass_time(1)
     assert driver.status == "PrepareAbort"
-    assert "is aborted after 60001 ms" in driver.stories[-1]
+    assert "aborted after 60001 ms" in driver.log_lines[-1]
 
 
 def test_records_tell_wall_time(driver: Driver) -> None:

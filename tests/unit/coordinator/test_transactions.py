@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.coordinator.decision import StateRecord
 from barnabas.coordinator.records import TransactionKey, TransactionStatus, TransactionValue
-from barnabas.coordinator.transaction_config import TransactionConfig
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.errors import (
     ConcurrentTransactions,
     CorruptData,
@@ -79,7 +79,7 @@ def test_an_ongoing_transaction_is_aborted_before_anybody_gets_its_id(
     driver.write_markers()
     assert driver.status == "CompleteAbort"
     assert driver.owner() == (FIRST_ID, 2)
-    assert "a new producer" in driver.stories[0]
+    assert "a new producer" in driver.log_lines[0]
 
 
 def test_a_producer_may_ask_for_its_own_next_epoch(driver: Driver, owner: tuple[int, int]) -> None:
@@ -366,7 +366,7 @@ def test_a_transaction_that_lasts_too_long_is_aborted(
     assert driver.end(owner, True) == ProducerFenced.code
     driver.write_markers()
     assert driver.owner() == (FIRST_ID, 2)
-    assert "its timeout is 60000 ms" in driver.stories[0]
+    assert "its timeout is 60000 ms" in driver.log_lines[0]
 
 
 def test_each_transaction_has_its_own_time(driver: Driver, owner: tuple[int, int]) -> None:
@@ -508,7 +508,7 @@ def test_a_status_that_is_never_written_is_corrupt(driver: Driver, status: int) 
     record = StateRecord(
         TransactionKey(transactional_id="tx"), TransactionValue(transaction_status=status)
     )
-    with pytest.raises(CorruptData, match="impossible status"):
+    with pytest.raises(CorruptData, match="invalid status"):
         driver.machine.apply(record, 0)
 
 

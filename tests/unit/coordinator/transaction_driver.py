@@ -6,8 +6,8 @@ from typing import Any
 
 from barnabas.coordinator.decision import Decision, Markers, Now, StateRecord
 from barnabas.coordinator.records import KeyValue, decode_transaction_record, encode_record
+from barnabas.coordinator.settings import TransactionConfig
 from barnabas.coordinator.transaction import Transaction
-from barnabas.coordinator.transaction_config import TransactionConfig
 from barnabas.coordinator.transactions import Transactions
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import (
@@ -32,7 +32,7 @@ class Driver:
         """How far the wall clock has been set forwards since."""
         self.log: list[KeyValue] = []
         self.pending: list[Markers] = []
-        self.stories: list[str] = []
+        self.log_lines: list[str] = []
         self.is_refusing = False
         self.next_id = FIRST_ID
         self.machine = Transactions(0, 0, self.config)
@@ -52,7 +52,7 @@ class Driver:
             self.log.append(encode_record(*record))
             self.machine.apply(record, len(self.log) - 1)
         self.pending += decision.markers
-        self.stories += decision.stories
+        self.log_lines += decision.log_lines
         return [reply.message for reply in decision.replies]
 
     def answer(self, decision: Decision) -> Any:

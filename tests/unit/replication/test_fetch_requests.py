@@ -218,7 +218,7 @@ def test_a_lost_connection_begins_a_new_session() -> None:
     requests.next(NEWEST)
     list(requests.answered(answer(session_id=7)))
     requests.next(NEWEST)
-    requests.begin_anew()
+    requests.reset_session()
     request, _ = requests.next(NEWEST)
     assert (request.session_id, request.session_epoch) == (7, 0)
     assert told(request) == {(IDS["a"], 0): 0}
@@ -316,7 +316,7 @@ class Sessions(RuleBasedStateMachine):
         request, version = self.requests.next(NEWEST)
         heard = decode(FetchRequest, b"".join(map(bytes, encode(request, version))), version)
         if lost == "request":
-            self.requests.begin_anew()
+            self.requests.reset_session()
             return
         try:
             session_id = self._hear(heard, has_room)
@@ -326,7 +326,7 @@ class Sessions(RuleBasedStateMachine):
             return
         assert self.heard == self.wanted
         if lost == "answer":
-            self.requests.begin_anew()
+            self.requests.reset_session()
             return
         response = answer(*self.wanted, session_id=session_id)
         told_of = {each.topic_partition: each.sent for each in self.requests.answered(response)}

@@ -81,7 +81,7 @@ class Fetch:
     def __init__(self) -> None:
         self.heard: list[int | None] = []
 
-    def told(self, appended_bytes: int) -> None:
+    def notify(self, appended_bytes: int) -> None:
         self.heard.append(appended_bytes)
 
     def wake(self) -> None:
@@ -134,7 +134,7 @@ def test_only_what_changed_is_looked_at() -> None:
     drain(session)
     sessions.resume(request(session), False, 0)
     assert numbers(session) == []
-    logs[2].watchers[0].told(100)
+    logs[2].watchers[0].notify(100)
     logs[0].watchers[0].wake()
     assert numbers(session) == [2, 0]
 
@@ -204,7 +204,7 @@ def test_who_waits_is_told_and_the_next_request_wakes_it() -> None:
     log = Log()
     session.partitions["t", 0].watch(log)
     waiting = session.waiter = Fetch()
-    log.watchers[0].told(5)
+    log.watchers[0].notify(5)
     log.watchers[0].wake()
     assert waiting.heard == [5, None]
     sessions.resume(request(session), False, 0)

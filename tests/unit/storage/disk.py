@@ -9,9 +9,9 @@ from barnabas.config import LogConfig
 from barnabas.records.batch import TRANSACTIONAL
 from barnabas.records.crc32c import crc32c
 from barnabas.records.record import BatchBuilder, Record, iterate_records
+from barnabas.storage.append_result import AppendResult
 from barnabas.storage.files import Bytes, File, OsFiles
 from barnabas.storage.log import Log
-from barnabas.storage.placed import AppendResult
 from barnabas.storage.recovery import Start, open_log
 from barnabas.types import TopicPartition
 

@@ -118,7 +118,7 @@ def test_dl_1_what_repeats_a_batch_of_an_ended_transaction_is_no_success() -> No
     assert partition.send(0, 3, **transactional) == 0, "within its transaction it is a repetition"
     partition.producers.apply_marker(4000, 0, Marker(3, 99, ABORT, 7))
     partition.end = 4
-    with pytest.raises(UnknownProducerId, match="sequence 0 of epoch 0 again"):
+    with pytest.raises(UnknownProducerId, match="repeated sequence 0 of epoch 0"):
         partition.send(0, 3, **transactional)
     assert partition.send(3, 2, **transactional) == 4
     with pytest.raises(UnknownProducerId):

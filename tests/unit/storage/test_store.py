@@ -250,7 +250,7 @@ def test_a_place_is_given_up_with_its_directory_or_its_topic(tmp_path: Path) -> 
     assert placed.path.parent == two
     store.fail_directory(two, OSError(5, "EIO"))
     assert store.place(T1, TOPIC_ID, is_new=True).path.parent == one
-    with pytest.raises(OSError, match="may lie there, but it is offline"):
+    with pytest.raises(OSError, match="may be there, but it is offline"):
         store.place(TopicPartition("t", 2), TOPIC_ID)
     store.close()
 
@@ -291,7 +291,7 @@ def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
         store = open_store(tmp_path / name)
         store.create(T0, TOPIC_ID, LogConfig())
         store.close()
-    with pytest.raises(ConfigError, match=r"t-0 lies in .*one and in .*two"):
+    with pytest.raises(ConfigError, match=r"t-0 is in both .*one and .*two"):
         open_store(tmp_path / "one", tmp_path / "two")
 
 
@@ -436,7 +436,7 @@ def test_another_brokers_directory_is_refused(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     assert store.cluster_id == CLUSTER
     store.set_cluster_id(CLUSTER)
-    with pytest.raises(ConfigError, match=f"belongs to the cluster {CLUSTER}"):
+    with pytest.raises(ConfigError, match=f"belongs to cluster {CLUSTER}"):
         store.set_cluster_id("A" * 22)
     store.close()
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from barnabas.broker.partitions.replica import Replica
     from barnabas.broker.partitions.replicas import Replicas
     from barnabas.broker.runtime.watched_clock import WatchedClock
-    from barnabas.config import BrokerConfig
-    from barnabas.coordinator.group_config import GroupConfig
     from barnabas.coordinator.groups import Groups
     from barnabas.coordinator.transactions import Transactions
 
@@ -113,8 +111,9 @@ class Coordinators(ReplicaListener):
         from barnabas.broker.coordination.shards import Shards
         from barnabas.coordinator.groups import Groups
         from barnabas.coordinator.records import decode_group_record
+        from barnabas.coordinator.settings import GroupConfig
 
-        config = _group_config(self._config.value)
+        config = GroupConfig.of(self._config.value)
         return Shards(
             GROUP_TOPIC,
             lambda partition, epoch: Groups(partition, epoch, config),
@@ -126,7 +125,7 @@ class Coordinators(ReplicaListener):
     def _make_transactions(self) -> Shards[Transactions]:
         from barnabas.broker.coordination.shards import Shards
         from barnabas.coordinator.records import decode_transaction_record
-        from barnabas.coordinator.transaction_config import TransactionConfig
+        from barnabas.coordinator.settings import TransactionConfig
         from barnabas.coordinator.transactions import Transactions
 
         config = TransactionConfig.of(self._config.value)
@@ -156,17 +155,3 @@ class Coordinators(ReplicaListener):
     def _partition_count(self, topic: str) -> int:
         image = self._view.image.topics.get(topic)
         return 0 if image is None else len(image.partitions)
-
-
-def _group_config(config: BrokerConfig) -> GroupConfig:
-    from barnabas.coordinator.group_config import GroupConfig
-
-    return GroupConfig(
-        min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
-        max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
-        max_size=config.int("group.max.size"),
-        initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
-        offset_metadata_max_bytes=config.int("offset.metadata.max.bytes"),
-        offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
-        offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
-    )

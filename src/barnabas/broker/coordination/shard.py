@@ -175,7 +175,7 @@ class Shard(Generic[M]):
             reply = self._owed.pop(ticket, None)
             if reply is not None:
                 reply.give(message, self._visible_from)
-        if decision.markers or decision.stories:
+        if decision.markers or decision.log_lines:
             self._when_committed(decision)
         self._set_timer(now.monotonic_ms)
         return None
@@ -228,8 +228,8 @@ class Shard(Generic[M]):
             )
 
     def _committed(self, decision: Decision) -> None:
-        for story in decision.stories:
-            _log.info("%s", story)
+        for line in decision.log_lines:
+            _log.info("%s", line)
         if not self.is_dropped:
             for markers in decision.markers:
                 self._context.send_markers(self, markers)

@@ -18,7 +18,7 @@ from barnabas.broker.coordination.pending_reply import Fail, ShardOutcome
 from barnabas.broker.coordination.shard import Ask, M, Shard, ShardContext
 from barnabas.broker.coordination.shard_loading import Decode, replay
 from barnabas.broker.partitions.replica import Replica
-from barnabas.coordinator.placing import partition_of
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,

@@ -16,7 +16,7 @@ from barnabas.broker.partitions.replica_listener import ReplicaListener
 from barnabas.client.errors import Unreachable
 from barnabas.cluster.layout import TRANSACTION_TOPIC
 from barnabas.coordinator.decision import TransactionalBatch
-from barnabas.coordinator.placing import partition_of
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import CoordinatorNotAvailable, CorruptData, UnsupportedVersion
 from barnabas.protocol.api import ADD_PARTITIONS_TO_TXN
 from barnabas.protocol.messages.add_partitions_to_txn import (

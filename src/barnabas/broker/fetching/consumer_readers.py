@@ -11,7 +11,7 @@ from barnabas.broker.fetching.reader import DIVERGING_EPOCHS, diverging_epoch, n
 from barnabas.broker.fetching.row import Row
 from barnabas.broker.partitions.replica import Replica
 from barnabas.protocol.messages.fetch import AbortedTransaction, FetchPartition, FetchRequest
-from barnabas.replication.replica_selector import RACK_AWARE, nearest
+from barnabas.replication.replica_selector import RACK_AWARE, select_replica
 from barnabas.types import FileSlice
 
 _READ_COMMITTED = 1
@@ -118,7 +118,7 @@ class RackReader(ConsumerReader):
             for each in followers
             if each.broker_id in brokers
         }
-        return nearest(offset, self._rack, racks, followers)
+        return select_replica(offset, self._rack, racks, followers)
 
 
 def _end_offset(slices: Sequence[FileSlice], offset: int, bound: int) -> int:

@@ -16,7 +16,7 @@ from barnabas.broker.partitions.watchers import Watchers
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.errors import OffsetOutOfRange, TopicAuthorizationFailed
 from barnabas.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchRequest
-from barnabas.replication.partition import FollowerFetch
+from barnabas.replication.follower_state import FollowerFetch
 
 if TYPE_CHECKING:
     from barnabas.replication.throttle import Throttle

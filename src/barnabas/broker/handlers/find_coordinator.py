@@ -12,7 +12,7 @@ from barnabas.broker.network.channel import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.broker.security.authorization import Operation, ResourceType
 from barnabas.cluster.layout import GROUP_TOPIC, TRANSACTION_TOPIC
-from barnabas.coordinator.placing import partition_of
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
     CoordinatorNotAvailable,
     GroupAuthorizationFailed,

@@ -46,8 +46,8 @@ from barnabas.protocol.wire import Records
 from barnabas.records.batch import CODEC_MASK, TRANSACTIONAL, read_header
 from barnabas.records.compression import NONE, ZSTD
 from barnabas.records.plausible import is_plausible
+from barnabas.storage.append_result import AppendResult
 from barnabas.storage.batch_validation import ATTRIBUTES_LOW_AT, codec_of, is_transactional
-from barnabas.storage.placed import AppendResult
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
     from barnabas.replication.follower_state import FollowerFetch
     from barnabas.replication.partition import Partition
+    from barnabas.storage.append_result import AppendResult
     from barnabas.storage.log import Log
-    from barnabas.storage.placed import AppendResult
     from barnabas.types import TopicPartition
 
 _FEW_WAITING = 100

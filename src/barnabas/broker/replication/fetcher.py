@@ -141,7 +141,7 @@ class Fetcher:
         try:
             while True:
                 await self._replicate()
-                self._requests.begin_anew()
+                self._requests.reset_session()
                 await asyncio.sleep(self._backoff_ms / 1000)
                 longest_ms = self._parts.config.int("replica.fetch.backoff.ms")
                 self._backoff_ms = min(2 * self._backoff_ms, max(longest_ms, _FIRST_RECONNECT_MS))

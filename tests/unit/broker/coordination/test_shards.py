@@ -35,7 +35,6 @@ from barnabas.coordinator.decision import (
     StateRecord,
     TransactionalBatch,
 )
-from barnabas.coordinator.placing import partition_of
 from barnabas.coordinator.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -44,6 +43,7 @@ from barnabas.coordinator.records import (
     decode_group_record,
     encode_record,
 )
+from barnabas.coordinator.state_partition import partition_of
 from barnabas.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,

@@ -12,7 +12,7 @@ import pytest
 from barnabas import Broker
 from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
-from barnabas.storage.failures import LogAbandoned
+from barnabas.storage.log import LogAbandoned
 from tests.raw_client import RawClient
 from tests.unit.broker.conftest import create
 from tests.unit.broker.hosting import HeldFiles, Hosted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coordinator.placing import java_hash, partition_of
+from barnabas.coordinator.state_partition import java_hash, partition_of
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which partition of an internal topic keeps a group or a transactional id (GC-1)."""
+"""The partition of an internal topic that keeps a group or a transactional id (GC-1)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """The number of the partition, of so many; the smallest hash counts as 0, as Kafka has it."""
+    """The key's partition, of so many; the smallest hash counts as 0, as in Kafka."""
     hashed = java_hash(key)
     return 0 if hashed == _SMALLEST else abs(hashed) % partitions

@@ -1,4 +1,4 @@
-"""Where an append ended up: what the log tells whoever appended a batch as the leader."""
+"""The place that an appended batch got in the log, as the leader's append returns it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class AppendResult(NamedTuple):
-    """Where a batch is in the log."""
+    """An appended batch's offsets, time and size."""
 
     base_offset: int
     last_offset: int
@@ -17,7 +17,7 @@ class AppendResult(NamedTuple):
     log_start_offset: int
     size_bytes: int
     is_duplicate: bool
-    """It was there already: a retry. Nothing was written."""
+    """A retry of a batch in the log: nothing was written."""
 
 
 # One is made for each batch: this takes half the time of naming its fields.

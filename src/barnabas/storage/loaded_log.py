@@ -1,4 +1,4 @@
-"""What `recovery.open_log` finds in a partition's directory, and a log begins with."""
+"""The state of a log as `recovery.open_log` loads it from a partition's directory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from barnabas.storage.producers import Producers
 from barnabas.storage.segment import Segment
 
 
-class Contents(NamedTuple):
-    """All that a log knows when it is opened."""
+class LoadedLog(NamedTuple):
+    """The state of a log when it is opened."""
 
     segments: list[Segment]
     epochs: LeaderEpochs
     producers: Producers
     producers_end: int
-    """Behind the last batch that may have a producer; 0: there is none."""
+    """After the last batch that may have a producer; 0: there is none."""
     log_start_offset: int
     log_end_offset: int
     durable: Durable

@@ -21,9 +21,9 @@ from barnabas.client import NewTopic, SyncAdmin
 from barnabas.client.admin.group_admin import GroupDescription
 from barnabas.errors import BarnabasError
 from tests.conformance.group_member import SESSION_MS
-from tests.foreign import require_java, require_kafka_jars
-from tests.integration.broker_process import broker_process
-from tests.waiting import wait_until
+from tests.kit.foreign import require_java, require_kafka_jars
+from tests.kit.processes.broker_process import broker_process
+from tests.kit.waiting import wait_until
 
 GROUP, TOPIC, PARTITIONS = "mixed", "work", 8
 OPTIONS = ("group.initial.rebalance.delay.ms=200", "offsets.topic.num.partitions=4")

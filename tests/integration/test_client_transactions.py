@@ -28,7 +28,7 @@ from barnabas.errors import (
     ProducerFenced,
     UnknownMemberId,
 )
-from tests.integration.broker_process import broker_process
+from tests.kit.processes.broker_process import broker_process
 
 PATIENCE_S = 120.0
 

@@ -18,11 +18,11 @@ import pytest
 
 from barnabas.cli.server.pid_file import process_began_ticks, read_pid_file
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
-from tests import foreign
-from tests.conformance import confluent_client
-from tests.integration.broker_process import free_port
-from tests.integration.command_line import COMMAND
-from tests.waiting import wait_until
+from tests.kit import foreign
+from tests.kit.clients import confluent_client
+from tests.kit.processes.broker_process import free_port
+from tests.kit.processes.command_line import COMMAND
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 

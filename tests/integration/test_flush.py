@@ -16,9 +16,9 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.storage.log import Log
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 from tests.unit.broker.handlers.test_produce import with_configs as create
-from tests.waiting import wait_until
 
 
 @pytest.fixture

@@ -23,16 +23,16 @@ from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.records.control_records import COMMIT, Marker, build_marker
 from barnabas.types import TopicPartition
-from tests.integration.cluster_load import (
+from tests.kit.processes.cluster_load import (
     acknowledge_more,
     check_everything_is_there,
     check_replicas_are_equal,
     impatient_sender,
 )
-from tests.integration.cluster_process import ClusterProcess, cluster_process
-from tests.integration.senders import PARTITIONS, sending
-from tests.raw_client import PATIENCE_S, RawClient
-from tests.waiting import until, wait_until
+from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.processes.senders import PARTITIONS, sending
+from tests.kit.raw_client import PATIENCE_S, RawClient
+from tests.kit.waiting import until, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -27,12 +27,12 @@ from barnabas.cluster.store import (
     Set,
     Znode,
 )
-from tests.effort import examples
-from tests.integration.metadata_stores import EmbeddedStores, Stores, ZooKeeperStores
-from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.effort import examples
+from tests.kit.metadata_stores import EmbeddedStores, Stores, ZooKeeperStores
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until
 from tests.property.test_embedded_store import commits
-from tests.raw_client import PATIENCE_S
-from tests.waiting import until
 
 Run = Callable[[Callable[[Stores], Awaitable[None]]], None]
 

@@ -21,8 +21,8 @@ from barnabas.client import SyncProducer
 from barnabas.client.channel import Connection, system_seams
 from barnabas.client.consumer import consumer as our_consumer
 from barnabas.types import TopicPartition
-from tests.conformance import confluent_client
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.waiting import wait_until
 
 CONFIG = {
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",

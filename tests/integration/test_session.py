@@ -11,7 +11,7 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 
 

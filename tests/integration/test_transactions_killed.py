@@ -18,9 +18,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from barnabas.client import NewTopic, SyncAdmin
-from tests.integration.broker_process import BrokerProcess, broker_process
-from tests.integration.cluster_load import committed_values
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.waiting import wait_until
 
 PARTITIONS = 4
 TOPIC = "atomic"

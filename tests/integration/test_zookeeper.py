@@ -27,16 +27,16 @@ from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_requests import Commit
 from barnabas.cluster.zookeeper_settings import Settings
 from barnabas.errors import ConfigError
-from tests.integration.metadata_stores import SESSION_MS, end_session
-from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
-from tests.integration.zookeeper_proxy import (
+from tests.kit.metadata_stores import SESSION_MS, end_session
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_proxy import (
     MULTI,
     MULTI_READ,
     Cut,
     ZooKeeperProxy,
     zookeeper_proxy,
 )
-from tests.waiting import until
+from tests.kit.waiting import until
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState
 

@@ -16,8 +16,8 @@ import psutil
 import pyspark
 
 from barnabas.pipeline.java import provide_java
-from tests.integration.broker_process import free_port
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import free_port
+from tests.kit.waiting import wait_until
 
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from barnabas.broker.embedded.broker import Broker
 from pyspark_barnabas_delta import once
-from tests.pipeline.topics import create, numbered, send
+from tests.kit.pipeline.topics import create, numbered, send
 
 PER_BATCH = 40
 

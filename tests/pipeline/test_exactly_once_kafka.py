@@ -10,9 +10,9 @@ import pytest
 
 from barnabas.client import NewTopic, SyncAdmin, SyncProducer
 from barnabas.client.producer.batch import ProducerRecord
-from tests.conformance.kafka_process import kafka_broker
-from tests.integration.cluster_load import committed_values
-from tests.pipeline.topics import numbered
+from tests.kit.clients.kafka_process import kafka_broker
+from tests.kit.pipeline.topics import numbered
+from tests.kit.processes.cluster_load import committed_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

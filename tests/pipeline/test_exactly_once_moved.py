@@ -14,10 +14,10 @@ from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.admin.admin import NewTopic
 from pyspark_barnabas.staging import staging_topic
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.integration.cluster_load import committed_values
+from tests.kit.pipeline.topics import create, numbered, send
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.raw_client import NO_TIDYING
 from tests.pipeline.micro_batches import end, options_of, task
-from tests.pipeline.topics import create, numbered, send
-from tests.raw_client import NO_TIDYING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

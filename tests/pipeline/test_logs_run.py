@@ -18,7 +18,7 @@ from barnabas.pipeline.accounts import Accounts, read_accounts
 from barnabas.pipeline.logs.definition import LOGS
 from barnabas.pipeline.logs.generator import write_logs
 from barnabas.pipeline.snapshot import Snapshot
-from tests import foreign
+from tests.kit import foreign
 from tests.pipeline.test_run_command import PATIENCE_S, Command
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ from barnabas.pipeline.logs.generator import generate
 from barnabas.pipeline.one_pass import OnePass, outcome
 from barnabas.pipeline.snapshot import Snapshot
 from barnabas.pipeline.tables import Tables
-from tests.pipeline.log_records import KNOWN, QUERY, contents, in_tasks, records, write
+from tests.kit.pipeline.log_records import KNOWN, QUERY, contents, in_tasks, records, write
 
 LINES = 4_000
 BATCHES = 4

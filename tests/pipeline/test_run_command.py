@@ -16,9 +16,9 @@ import barnabas
 from barnabas.client import SyncConsumer, TopicPartition
 from barnabas.pipeline.behaviour.figures import read_figures
 from barnabas.pipeline.behaviour.generator import write_log
-from tests import foreign
+from tests.kit import foreign
+from tests.kit.pipeline.table_batches import ALL, accounts_in, tables_in
 from tests.pipeline.independent import Found, compute
-from tests.pipeline.table_batches import ALL, accounts_in, tables_in
 
 DEAD_LETTER_TOPIC = "web-access-dead-letters"
 

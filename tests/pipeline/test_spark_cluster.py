@@ -23,14 +23,14 @@ from barnabas.pipeline.behaviour.figures import read_figures
 from barnabas.pipeline.behaviour.generator import write_log
 from barnabas.pipeline.collector import Collector
 from barnabas.types import TopicPartition
-from tests import foreign
-from tests.integration.cluster_load import committed_values
+from tests.kit import foreign
+from tests.kit.pipeline.table_batches import tables_in
+from tests.kit.pipeline.topics import create, numbered
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.waiting import wait_until
 from tests.pipeline.cluster_job import HOLD_AFTER
 from tests.pipeline.independent import Found, compute
 from tests.pipeline.spark_cluster import spark_cluster
-from tests.pipeline.table_batches import tables_in
-from tests.pipeline.topics import create, numbered
-from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign]
 

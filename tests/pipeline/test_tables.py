@@ -29,7 +29,7 @@ from barnabas.pipeline.places import dead_letters
 from barnabas.pipeline.tables import Tables
 from pyspark_barnabas.delta.options import DeltaOptions
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.pipeline.table_batches import (
+from tests.kit.pipeline.table_batches import (
     ALL,
     HITS,
     QUERY,
@@ -42,8 +42,8 @@ from tests.pipeline.table_batches import (
     taken,
     write,
 )
-from tests.pipeline.topics import create
-from tests.pipeline.web_records import line, mixed, record, table
+from tests.kit.pipeline.topics import create
+from tests.kit.pipeline.web_records import line, mixed, record, table
 from tests.unit.pyspark_barnabas.delta.test_log import age
 
 BATCHES = 3
@@ -130,7 +130,7 @@ def test_others_read_the_tables(whole: Path) -> None:
 def test_a_process_that_reads_tables_ends_in_order(whole: Path) -> None:
     """And neither aborts nor hangs, which threads of Arrow's that go on reading made it do."""
     program = (
-        "import sys; from pathlib import Path; from tests.pipeline.table_batches import *;"
+        "import sys; from pathlib import Path; from tests.kit.pipeline.table_batches import *;"
         " snapshot_of(Path(sys.argv[1]))"
     )
     for _ in range(6):

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.pipeline import tables as pipeline_tables
 from barnabas.pipeline.behaviour.definition import BEHAVIOUR
-from tests.pipeline.table_batches import ALL, HITS, contents, snapshot_of, tables_in, write
+from tests.kit.pipeline.table_batches import ALL, HITS, contents, snapshot_of, tables_in, write
 from tests.pipeline.test_tables import Doomed, Killed
 from tests.unit.pyspark_barnabas.delta.test_vacuum import LONG_AGO_S, age, data
 

@@ -23,9 +23,9 @@ from barnabas.storage.compaction.key_map import BYTES_PER_KEY
 from barnabas.storage.gaps import begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.snapshot import SUFFIX
-from tests.effort import examples
-from tests.unit.storage.compaction.passes import clean, end, keyed
-from tests.unit.storage.disk import CRASHED, append, open_at
+from tests.kit.effort import examples
+from tests.kit.storage.disk import CRASHED, append, open_at
+from tests.kit.storage.passes import clean, end, keyed
 from tests.unit.storage.test_crash import DyingFiles, Killed
 
 KEYS = [b"a", b"b", b"c", b"a key of more than sixteen bytes"]

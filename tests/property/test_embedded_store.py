@@ -15,7 +15,7 @@ from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.journal import JOURNAL_NAME, Journal
 from barnabas.cluster.nodes import Tree
 from barnabas.cluster.store import Check, Create, Delete, MetadataError, Operation, Set
-from tests.effort import examples
+from tests.kit.effort import examples
 
 NAMES = ("a", "b", "c")
 PATHS = [f"/{one}" for one in NAMES] + [f"/{one}/{two}" for one in NAMES for two in NAMES]

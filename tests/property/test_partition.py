@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from barnabas.cluster.image import PartitionImage
 from barnabas.replication.partition import Advance, Effect, FollowerFetch, Partition
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 LEADER = 0
 FOLLOWERS = (1, 2)

@@ -16,7 +16,7 @@ from barnabas.errors import CorruptData
 from barnabas.records.batch import iterate_batches
 from barnabas.records.compression import CODEC_NAMES
 from barnabas.records.record import BatchBuilder, Record, iterate_records
-from tests.effort import examples
+from tests.kit.effort import examples
 
 Row = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 Rows = list[Row]

@@ -27,8 +27,8 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.types import FileSlice
-from tests.effort import examples
-from tests.raw_client import RawClient, batch
+from tests.kit.effort import examples
+from tests.kit.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 
 PARTITIONS = 3

@@ -27,7 +27,6 @@ from simulation.whole.loop import VirtualLoop
 from simulation.whole.store import SimStore
 from simulation.whole.store_link import Lane, Timing
 from simulation.whole.store_session import SimSession
-from tests.integration.metadata_stores import Stores
 from tests.integration.test_metadata_seam import (
     test_a_commit_does_all_or_nothing,
     test_a_node_from_its_creation_to_its_end,
@@ -40,7 +39,8 @@ from tests.integration.test_metadata_seam import (
     test_operations_of_a_commit_see_those_before_them,
     test_sequential_names_are_counted_by_the_parent,
 )
-from tests.waiting import until
+from tests.kit.metadata_stores import Stores
+from tests.kit.waiting import until
 
 SEAM = (
     test_a_commit_does_all_or_nothing,

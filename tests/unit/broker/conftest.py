@@ -10,10 +10,10 @@ import pytest
 from barnabas import Broker
 from barnabas.protocol.api import CREATE_TOPICS
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 if TYPE_CHECKING:
-    from tests.unit.broker.replicated import Shared
+    from tests.kit.broker.replicated import Shared
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def topic(client: RawClient, request: pytest.FixtureRequest) -> str:
 def replicated(node: Broker, client: RawClient, request: pytest.FixtureRequest) -> Shared:
     """A new topic of one partition, which broker 0 leads and broker 1 follows."""
     # Only here: these import tests, which import `create` from this file.
+    from tests.kit.broker.replicated import Shared
     from tests.unit.broker.handlers.test_fetch import topic_id_of
-    from tests.unit.broker.replicated import Shared
 
     name = _name_of(request)
     create(client, name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import Broker
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import fill
 

@@ -23,7 +23,7 @@ from barnabas.cluster.controller_requests import IsrAnswer, IsrMember, IsrPropos
 from barnabas.cluster.image import PartitionImage
 from barnabas.replication.partition import FollowerFetch, Partition
 from barnabas.types import TopicPartition
-from tests.waiting import wait_until
+from tests.kit.waiting import wait_until
 
 TOPIC_ID = bytes(range(16))
 

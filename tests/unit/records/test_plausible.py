@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from barnabas.records.batch import HEADER_BYTES, read_header, seal
 from barnabas.records.plausible import AHEAD_MS, is_plausible
 from barnabas.records.record import BatchBuilder
+from tests.kit.storage.disk import T0, batch
 from tests.property.test_records import Rows, build, rows
-from tests.unit.storage.disk import T0, batch
 
 
 def lying(batch: bytes | bytearray, **fields: int) -> memoryview:

@@ -18,8 +18,8 @@ from barnabas.records.record import iterate_records
 from barnabas.storage.files import Bytes, File
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.effort import places
-from tests.unit.storage.disk import QuickFiles, append, batch, read
+from tests.kit.effort import places
+from tests.kit.storage.disk import QuickFiles, append, batch, read
 
 NAME = TopicPartition("t", 0)
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=50)

@@ -14,7 +14,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
-from tests.unit.storage.disk import WatchedFiles, append, batch
+from tests.kit.storage.disk import WatchedFiles, append, batch
 
 NAME = TopicPartition("t", 0)
 DATA = Path("/data")

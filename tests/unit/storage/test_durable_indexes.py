@@ -10,7 +10,7 @@ from barnabas.config import LogConfig
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from simulation.whole.files import SimFiles
-from tests.unit.storage.disk import append, batch
+from tests.kit.storage.disk import append, batch
 from tests.unit.storage.test_durable_cut import DATA, NAME, Noon
 
 NOW_MS = Noon().wall_ms()

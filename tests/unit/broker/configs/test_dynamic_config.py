@@ -29,8 +29,8 @@ from barnabas.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
-from tests.unit.broker.brokers import delete_topic
-from tests.waiting import until
+from tests.kit.broker.brokers import delete_topic
+from tests.kit.waiting import until
 
 CHANGES = "/config/changes"
 

@@ -34,7 +34,7 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
-from tests.unit.broker.brokers import delete_topic
+from tests.kit.broker.brokers import delete_topic
 from tests.unit.broker.controller.test_runner import BROKER, Host, run
 
 

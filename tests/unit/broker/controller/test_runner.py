@@ -39,8 +39,8 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
-from tests.unit.broker.brokers import delete_topic
-from tests.waiting import until
+from tests.kit.broker.brokers import delete_topic
+from tests.kit.waiting import until
 
 BROKER = BrokerImage(0, (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),), None, 0)
 

@@ -29,16 +29,16 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, once_found
-from tests.unit.broker.conftest import create
-from tests.unit.broker.transactional import (
+from tests.kit.broker.transactional import (
     TransactionalProducer,
     running,
     status_of,
     talk,
     write_marker,
 )
-from tests.waiting import until, wait_until
+from tests.kit.raw_client import RawClient, once_found
+from tests.kit.waiting import until, wait_until
+from tests.unit.broker.conftest import create
 
 STUCK = TopicPartition("t", 1)
 

@@ -57,7 +57,7 @@ from barnabas.records.record import BatchBuilder
 from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.waiting import until
+from tests.kit.waiting import until
 
 PARTITIONS = 2
 TOPIC_ID = bytes(15) + b"\x09"

@@ -21,12 +21,12 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.replication.fetch_session import FetchSession
-from tests.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
+from tests.kit.broker.replicated import Follower, Shared, fill, inside, replicas_of, values
+from tests.kit.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import only, topic_id_of
 from tests.unit.broker.handlers.test_fetch import request as consumer_request
 from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.unit.broker.replicated import Follower, Shared, fill, inside, replicas_of, values
 
 WAIT = {"max_wait_ms": 10_000}
 

@@ -20,13 +20,13 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import FETCH
 from barnabas.protocol.messages.fetch import PartitionData
-from tests.raw_client import AN_HOUR_MS, RawClient, batch
+from tests.kit.broker.following import NAME, Site, leading, led, level, pair, run, topic
+from tests.kit.broker.replicated import Follower, Shared, fill, inside, values
+from tests.kit.raw_client import AN_HOUR_MS, RawClient, batch
+from tests.kit.waiting import until
 from tests.unit.broker.conftest import create
-from tests.unit.broker.following import NAME, Site, leading, led, level, pair, run, topic
 from tests.unit.broker.handlers.test_fetch import only, topic_id_of
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.replicated import Follower, Shared, fill, inside, values
-from tests.waiting import until
 
 RACKS = {0: "east", 1: "west", 2: "west"}
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas import Broker
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.cluster_calls import Member, cluster_member
-from tests.unit.broker.handlers.group_calls import AT_ONCE, find_coordinator
+from tests.kit.broker.cluster_calls import Member, cluster_member
+from tests.kit.broker.group_calls import AT_ONCE, find_coordinator
+from tests.kit.raw_client import RawClient
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from barnabas.protocol.messages.alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
 )
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 from tests.unit.broker.handlers.test_incremental_alter_configs import BROKER, TOPIC, value_of
 
 

@@ -17,8 +17,8 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.group_calls import allowing
+from tests.kit.broker.group_calls import allowing
+from tests.kit.raw_client import RawClient
 
 
 def ask(client: RawClient, topics: dict[str, dict[int, list[int] | None]]) -> Any:

@@ -23,7 +23,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.storage.files import Bytes, File, OsFile, OsFiles
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
 from tests.unit.broker.handlers.test_fetch import only, request, values
 from tests.unit.broker.handlers.test_fetch_cold import log_of, on_loop
 from tests.unit.broker.handlers.test_produce import produce

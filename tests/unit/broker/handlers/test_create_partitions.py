@@ -19,7 +19,7 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import fill, only, values
 from tests.unit.broker.handlers.test_fetch import request as fetch_request

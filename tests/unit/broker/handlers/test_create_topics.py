@@ -26,8 +26,8 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest
-from tests.raw_client import RawClient
-from tests.waiting import wait_until
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 
 def create(

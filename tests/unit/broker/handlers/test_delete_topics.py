@@ -14,7 +14,7 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import DELETE_TOPICS, FETCH
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_create_topics import exists
 from tests.unit.broker.handlers.test_fetch import fill, only, topic_id_of

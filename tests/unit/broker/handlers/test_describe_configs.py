@@ -18,7 +18,7 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResult,
 )
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 TOPIC, BROKER = 2, 4
 

@@ -15,7 +15,7 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import fill
 

@@ -28,7 +28,7 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.records.record import iterate_records
-from tests.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
+from tests.kit.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_produce import request as produce_request
 

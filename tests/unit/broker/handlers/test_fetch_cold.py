@@ -17,12 +17,12 @@ from barnabas.errors import KafkaStorageError
 from barnabas.protocol.api import FETCH, METADATA, PRODUCE
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.storage.files import OsFile
-from tests.raw_client import PATIENCE_S, RawClient, batch
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
+from tests.kit.waiting import wait_until
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import only, request, values
 from tests.unit.broker.handlers.test_produce import produce, with_configs
 from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.waiting import wait_until
 
 
 class ColdFile(OsFile):

@@ -14,7 +14,7 @@ from barnabas.protocol.messages.describe_configs import (
 )
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 

@@ -24,10 +24,10 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_describe_configs import describe
-from tests.waiting import wait_until
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -13,10 +13,10 @@ from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from tests.raw_client import RawClient
+from tests.kit.broker.cluster_calls import rewrite_topic
+from tests.kit.broker.group_calls import allowing
+from tests.kit.raw_client import RawClient
 from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.cluster_calls import rewrite_topic
-from tests.unit.broker.handlers.group_calls import allowing
 from tests.unit.broker.handlers.test_alter_partition_reassignments import ask as alter
 from tests.unit.broker.handlers.test_alter_partition_reassignments import codes
 

@@ -24,9 +24,9 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitTopic,
 )
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
-from tests.raw_client import RawClient, once_loaded
+from tests.kit.broker.group_calls import find_coordinator
+from tests.kit.raw_client import RawClient, once_loaded
 from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.group_calls import find_coordinator
 
 
 @pytest.fixture(autouse=True)

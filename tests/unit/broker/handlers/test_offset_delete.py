@@ -15,7 +15,7 @@ from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteTopic,
 )
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_offset_commit import (  # noqa: F401  (fixtures)
     _coordinator,

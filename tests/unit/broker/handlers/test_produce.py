@@ -32,7 +32,7 @@ from barnabas.protocol.messages.produce import (
 from barnabas.records.batch import TRANSACTIONAL, BatchHeader, iterate_batches
 from barnabas.records.compression import ZSTD
 from barnabas.records.crc32c import crc32c
-from tests.raw_client import RawClient, batch
+from tests.kit.raw_client import RawClient, batch
 
 VERSIONS = range(3, PRODUCE.max_version + 1)
 

@@ -19,12 +19,12 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.records.batch import BatchHeader, iterate_batches
 from barnabas.records.plausible import AHEAD_MS
 from barnabas.records.record import Record, iterate_records
-from tests.effort import examples
-from tests.raw_client import RawClient
+from tests.kit.effort import examples
+from tests.kit.raw_client import RawClient
+from tests.kit.storage.disk import T0, batch
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_produce import produce, request
 from tests.unit.records.test_plausible import lying, of_count
-from tests.unit.storage.disk import T0, batch
 
 HOUR_MS = 3_600_000
 _NUMBERS = count()

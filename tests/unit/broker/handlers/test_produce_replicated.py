@@ -12,10 +12,10 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
-from tests.raw_client import RawClient, batch
+from tests.kit.broker.replicated import Follower, Shared, inside
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 from tests.unit.broker.handlers.test_produce import produce, request
-from tests.unit.broker.replicated import Follower, Shared, inside
-from tests.waiting import wait_until
 
 
 def _need(replicated: Shared, min_insync_replicas: int) -> None:
@@ -74,7 +74,7 @@ def test_pr_4_a_smaller_isr_that_is_large_enough_is_waited_for_no_longer(
 
 
 def _forget(replicated: Shared, broker_id: int) -> None:
-    from tests.unit.broker.replicated import EPOCHS, replicas_of
+    from tests.kit.broker.replicated import EPOCHS, replicas_of
 
     live = {broker: epoch for broker, epoch in EPOCHS.items() if broker != broker_id}
     replicas_of(replicated.broker).live = live

@@ -29,13 +29,13 @@ from barnabas.protocol.messages.stop_replica import (
     StopReplicaTopicV1,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient
-from tests.unit.broker.handlers.cluster_calls import (
+from tests.kit.broker.cluster_calls import (
     BROKER_EPOCH,
     CONTROLLER_EPOCH,
     Member,
     led,
 )
+from tests.kit.raw_client import RawClient
 
 
 def stop(

@@ -40,7 +40,8 @@ from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitTopic,
 )
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_offset_commit import (  # noqa: F401  (fixtures)
     _coordinator,
@@ -48,7 +49,6 @@ from tests.unit.broker.handlers.test_offset_commit import (  # noqa: F401  (fixt
     committed,
     deny,
 )
-from tests.waiting import wait_until
 
 
 def patiently(ask: Callable[[], int]) -> None:

@@ -50,7 +50,7 @@ from barnabas.protocol.messages.stop_replica import (
     StopReplicaTopicV1,
 )
 from barnabas.types import TopicPartition
-from tests.request import decode_request
+from tests.kit.request import decode_request
 
 ID = bytes(range(16))
 OTHER_ID = bytes(range(16, 32))

@@ -15,8 +15,8 @@ from barnabas.broker.server import Server
 from barnabas.cluster import layout
 from barnabas.cluster.store import Delete, MetadataStore, SessionState
 from barnabas.controller.topics import NewTopic
-from tests.raw_client import PATIENCE_S
-from tests.waiting import wait_until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 
 @pytest.fixture

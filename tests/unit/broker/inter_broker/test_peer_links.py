@@ -14,8 +14,8 @@ from barnabas.cluster.controller_requests import UpdateMetadata
 from barnabas.cluster.image import BrokerImage, Endpoint
 from barnabas.protocol.api import CONTROLLED_SHUTDOWN
 from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownRequest
-from tests.unit.broker.following import WITHIN_S, Site, run, running
-from tests.waiting import until
+from tests.kit.broker.following import WITHIN_S, Site, run, running
+from tests.kit.waiting import until
 
 SILENT = 9
 """A broker that takes connections and says nothing."""

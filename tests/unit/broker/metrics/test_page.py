@@ -19,12 +19,12 @@ from barnabas.cluster.image import PartitionImage
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import InvalidUpdateVersion
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S, RawClient, batch
+from tests.kit.broker.following import NAME, led, run, running, topic
+from tests.kit.broker.replicated import Follower, Shared, fill, inside, replicas_of
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
+from tests.kit.waiting import until, wait_until
 from tests.unit.broker.conftest import create
-from tests.unit.broker.following import NAME, led, run, running, topic
 from tests.unit.broker.handlers.test_fetch import topic_id_of
-from tests.unit.broker.replicated import Follower, Shared, fill, inside, replicas_of
-from tests.waiting import until, wait_until
 
 REPLICAS = "kafka_server_replicamanager_"
 CONTROLLER = "kafka_controller_kafkacontroller_"

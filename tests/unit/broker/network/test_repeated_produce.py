@@ -26,7 +26,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.storage.files import Bytes, OsFile
 from barnabas.types import FileSlice
-from tests.raw_client import PATIENCE_S, RawClient, batch
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 from tests.unit.broker.conftest import create
 
 

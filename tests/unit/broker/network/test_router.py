@@ -24,7 +24,7 @@ from barnabas.protocol.messages.join_group import (
     JoinGroupResponse,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 
 def framed(body: bytes) -> bytes:

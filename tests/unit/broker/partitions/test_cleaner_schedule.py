@@ -31,12 +31,12 @@ from barnabas.storage.compaction.key_map import BYTES_PER_KEY
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.types import TopicPartition
-from tests.clocks import SteppedClock
-from tests.raw_client import PATIENCE_S, RawClient
+from tests.kit.clocks import SteppedClock
+from tests.kit.raw_client import PATIENCE_S, RawClient
+from tests.kit.waiting import wait_until
 from tests.unit.broker.handlers.test_fetch import only
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
 from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.waiting import wait_until
 
 T = TypeVar("T")
 

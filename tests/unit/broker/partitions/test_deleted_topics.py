@@ -11,9 +11,9 @@ from barnabas import Cluster
 from barnabas.broker.server import Server
 from barnabas.cluster.embedded_session import EmbeddedSession
 from barnabas.controller.topics import NewTopic
-from tests.unit.broker.brokers import delete_topic
+from tests.kit.broker.brokers import delete_topic
+from tests.kit.waiting import until
 from tests.unit.broker.replication.test_alter_partition import play
-from tests.waiting import until
 
 
 @pytest.fixture

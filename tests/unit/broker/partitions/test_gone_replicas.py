@@ -13,10 +13,10 @@ from barnabas import Broker
 from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.storage.failures import LogAbandoned
-from tests.raw_client import RawClient
+from tests.kit.broker.hosting import HeldFiles, Hosted
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import until
 from tests.unit.broker.conftest import create
-from tests.unit.broker.hosting import HeldFiles, Hosted
-from tests.waiting import until
 
 OLD = {"segment_bytes": "1000", "retention_ms": "1"}
 

@@ -24,14 +24,14 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.effort import count_delays
-from tests.raw_client import RawClient, batch
+from tests.kit.broker.hosting import HeldFiles, Hosted
+from tests.kit.broker.replicated import Shared
+from tests.kit.broker.replicated import fill as fill_leader
+from tests.kit.effort import count_delays
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import until, wait_until
 from tests.unit.broker.conftest import create
 from tests.unit.broker.handlers.test_fetch import fill, topic_id_of
-from tests.unit.broker.hosting import HeldFiles, Hosted
-from tests.unit.broker.replicated import Shared
-from tests.unit.broker.replicated import fill as fill_leader
-from tests.waiting import until, wait_until
 
 
 def line_of(checkpoint: Path, topic: str) -> str | None:

@@ -16,9 +16,9 @@ from barnabas.storage.gaps import FILE_NAME
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
+from tests.kit.storage.disk import read
 from tests.unit.broker.partitions import test_cleaner_schedule as test_cleaning
 from tests.unit.broker.partitions.test_cleaner_schedule import Cleaned
-from tests.unit.storage.disk import read
 
 cleaned = test_cleaning.cleaned
 

@@ -10,9 +10,9 @@ from barnabas import Cluster
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import NotLeaderOrFollower
 from barnabas.types import TopicPartition
+from tests.kit.waiting import until
 from tests.unit.broker.partitions.test_deleted_topics import _session
 from tests.unit.broker.replication.test_alter_partition import append, play
-from tests.waiting import until
 
 T0 = TopicPartition("t", 0)
 

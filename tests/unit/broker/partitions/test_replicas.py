@@ -35,9 +35,9 @@ from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
-from tests.raw_client import RawClient, batch
-from tests.simulation.whole.set_clock import SetClock
-from tests.unit.broker.replicated import EPOCHS, Follower, Shared, fill, inside, replicas_of
+from tests.kit.broker.replicated import EPOCHS, Follower, Shared, fill, inside, replicas_of
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.set_clock import SetClock
 
 News = list[tuple[str, str, int]]
 

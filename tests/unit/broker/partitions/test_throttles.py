@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import NAME, Site, led, level, pair, run, topic
-from tests.waiting import until
+from tests.kit.broker.following import NAME, Site, led, level, pair, run, topic
+from tests.kit.waiting import until
 
 RATE = 400_000
 SMALL = {"replica.fetch.max.bytes": "50000", "replica.fetch.wait.max.ms": "50"}

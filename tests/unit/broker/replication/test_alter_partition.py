@@ -16,8 +16,8 @@ from barnabas.cluster.store import Create, Delete, MetadataStore, NodeExists, No
 from barnabas.controller.topics import NewTopic
 from barnabas.records.control_records import COMMIT, Marker, build_marker
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.waiting import until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until
 
 LAG_MS = 1_500
 

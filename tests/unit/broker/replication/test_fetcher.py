@@ -14,9 +14,9 @@ import pytest
 from barnabas.cluster.image import Endpoint
 from barnabas.protocol.api import LIST_OFFSETS
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import NAME, leading, led, level, pair, relayed, run, topic
-from tests.unit.storage.scarce import without_descriptors
-from tests.waiting import until
+from tests.kit.broker.following import NAME, leading, led, level, pair, relayed, run, topic
+from tests.kit.storage.scarce import without_descriptors
+from tests.kit.waiting import until
 
 
 @pytest.mark.parametrize("epoch", [1, 2])

@@ -18,7 +18,7 @@ from barnabas.protocol.api import API_VERSIONS, FETCH, LIST_OFFSETS
 from barnabas.protocol.frame import decode_request_header, encode_response
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import Site, led, pair, run, running, topic
+from tests.kit.broker.following import Site, led, pair, run, running, topic
 
 NAME = TopicPartition("t", 0)
 

@@ -23,8 +23,8 @@ from barnabas.cluster.store import (
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import InvalidUpdateVersion, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.waiting import until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until
 
 SOON = Pace(check_every_ms=20, linger_ms=60, max_delay_ms=600)
 PARTITIONS = 4

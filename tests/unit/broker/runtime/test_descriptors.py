@@ -18,12 +18,12 @@ from barnabas.cluster.controller_requests import StopReplica
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.errors import CoordinatorLoadInProgress, NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
+from tests.kit.broker.hosting import Hosted
+from tests.kit.storage.scarce import ScarceFiles, at_each_call, without_descriptors
+from tests.kit.waiting import until
 from tests.unit.broker.coordination.test_shards import NAME, run, started
 from tests.unit.broker.coordination.test_shards import told as stands_at
-from tests.unit.broker.hosting import Hosted
 from tests.unit.broker.network.test_connections import FakeClock, limited
-from tests.unit.storage.scarce import ScarceFiles, at_each_call, without_descriptors
-from tests.waiting import until
 
 T = TopicPartition("t", 0)
 

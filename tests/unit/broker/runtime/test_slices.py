@@ -57,11 +57,11 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.raw_client import RawClient, batch
+from tests.kit.broker.replicated import inside
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 from tests.unit.broker.handlers.test_fetch import request as fetch_request
 from tests.unit.broker.handlers.test_produce import produce
-from tests.unit.broker.replicated import inside
-from tests.waiting import wait_until
 
 COUNT = 10_000
 NUMBERS = range(COUNT)

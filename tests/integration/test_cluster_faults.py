@@ -20,11 +20,11 @@ from barnabas.protocol.api import FIND_COORDINATOR, METADATA, PRODUCE
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.types import TopicPartition
-from tests.conformance.test_mixed_group import GROUP, TOPIC, Stage, staged
-from tests.conformance.test_mixed_group import PARTITIONS as GROUP_PARTITIONS
-from tests.integration.test_transactions_killed import Committing, commit
 from tests.kit.clients import confluent_client
 from tests.kit.clients.clients import Sent
+from tests.kit.clients.committing import Committing, commit
+from tests.kit.clients.mixed_group import GROUP, TOPIC, Stage, staged
+from tests.kit.clients.mixed_group import PARTITIONS as GROUP_PARTITIONS
 from tests.kit.processes.broker_process import BrokerProcess
 from tests.kit.processes.cluster_load import (
     ASKED,

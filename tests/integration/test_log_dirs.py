@@ -23,9 +23,9 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from tests.kit.broker.topics import create
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
-from tests.unit.broker.conftest import create
 
 PARTITIONS = 4
 

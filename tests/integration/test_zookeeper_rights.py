@@ -22,9 +22,8 @@ from barnabas.cluster.store import (
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings, Tls
 from barnabas.errors import ConfigError
-from tests.integration.test_zookeeper import data_of, opened
 from tests.kit import foreign
-from tests.kit.metadata_stores import SESSION_MS
+from tests.kit.metadata_stores import SESSION_MS, data_of, opened
 from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 from tests.kit.processes.zookeeper_proxy import (
     zookeeper_proxy,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 from kazoo.client import KazooClient  # type: ignore[import-untyped]
 
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.embedded_session import EmbeddedSession
-from barnabas.cluster.store import MetadataStore
+from barnabas.cluster.store import (
+    MetadataStore,
+)
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
 from tests.kit.waiting import until
@@ -84,3 +88,20 @@ async def end_session(store: ZooKeeperStore, hosts: str) -> None:
         thief.close()
 
     await asyncio.get_running_loop().run_in_executor(None, take_over)
+
+
+@contextlib.asynccontextmanager
+async def opened(settings: Settings | str) -> AsyncIterator[ZooKeeperStore]:
+    if isinstance(settings, str):
+        settings = Settings(settings, SESSION_MS)
+    store = await ZooKeeperStore.open(settings)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def data_of(store: MetadataStore, path: str) -> bytes | None:
+    node = await store.read(path)
+    assert node is not None, path
+    return node.data

@@ -21,8 +21,7 @@ from tests.kit import foreign
 from tests.kit.pipeline.topics import create
 from tests.kit.processes.cluster_load import committed_values
 from tests.kit.waiting import wait_until
-from tests.pipeline.spark_cluster import spark_cluster
-from tests.pipeline.test_spark_cluster import job
+from tests.pipeline.spark_cluster import job, spark_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 

@@ -19,7 +19,7 @@ from barnabas.pipeline.logs.definition import LOGS
 from barnabas.pipeline.logs.generator import write_logs
 from barnabas.pipeline.snapshot import Snapshot
 from tests.kit import foreign
-from tests.pipeline.test_run_command import PATIENCE_S, Command
+from tests.pipeline.run_command import PATIENCE_S, Command
 
 pytestmark = pytest.mark.slow
 

@@ -14,12 +14,12 @@ from barnabas.client import SyncAdmin, TopicPartition
 from barnabas.client.offsets import LATEST
 from barnabas.pipeline.behaviour.generator import generate
 from barnabas.pipeline.session import SHORT_LIVED
-from tests.integration.test_cluster_command import LocalCluster, local_cluster
 from tests.kit import foreign
 from tests.kit.pipeline.table_batches import accounts_in
 from tests.kit.processes.cluster_load import leader_of
+from tests.kit.processes.local_cluster import LocalCluster, local_cluster
 from tests.pipeline.independent import compute
-from tests.pipeline.test_run_command import PATIENCE_S, Command, dead_letters
+from tests.pipeline.run_command import PATIENCE_S, Command, dead_letters
 
 TOPIC = "web-access"
 

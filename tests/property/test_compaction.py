@@ -25,8 +25,8 @@ from barnabas.storage.log import Log
 from barnabas.storage.snapshot import SUFFIX
 from tests.kit.effort import examples
 from tests.kit.storage.disk import CRASHED, append, open_at
+from tests.kit.storage.dying_files import DyingFiles, Killed
 from tests.kit.storage.passes import clean, end, keyed
-from tests.unit.storage.test_crash import DyingFiles, Killed
 
 KEYS = [b"a", b"b", b"c", b"a key of more than sixteen bytes"]
 IDEMPOTENT, TRANSACTIONAL = (1, 2), (11, 12)

@@ -10,14 +10,20 @@ from typing import Any, NamedTuple, TypeVar
 
 from barnabas import Broker
 from barnabas.broker.context import Node
+from barnabas.broker.inter_broker.control_plane_wire import (
+    stop_replica_request,
+)
 from barnabas.cluster import layout
-from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
+from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState, StopReplica
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.layout import TopicNode
 from barnabas.cluster.store import Set
 from barnabas.protocol.api import Api
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.stop_replica import (
+    StopReplicaRequest,
+)
 from barnabas.types import TopicPartition
 from tests.kit.broker.group_calls import node_of
 from tests.kit.raw_client import PATIENCE_S, RawClient
@@ -87,3 +93,11 @@ def led(topic: str, numbers: list[int], leader: int = 0, leader_epoch: int = 3) 
 
 def topic_id(topic: str) -> bytes:
     return topic.encode().ljust(16, b"\0")[:16]
+
+
+def stop(
+    topic: str, numbers: list[int], *, delete: bool, controller_epoch: int = CONTROLLER_EPOCH
+) -> tuple[StopReplicaRequest, int]:
+    names = tuple(TopicPartition(topic, number) for number in numbers)
+    value = StopReplica(7, controller_epoch, names, delete)
+    return stop_replica_request(value, BROKER_EPOCH)

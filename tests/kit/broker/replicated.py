@@ -28,8 +28,8 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.records.record import iterate_records
 from barnabas.types import TopicPartition
+from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import PATIENCE_S, RawClient
-from tests.unit.broker.handlers.test_produce import request as produce_request
 
 T = TypeVar("T")
 

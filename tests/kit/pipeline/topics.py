@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from barnabas.broker.embedded.broker import Broker
 from barnabas.client.admin.admin import NewTopic
@@ -10,6 +11,10 @@ from barnabas.client.producer.batch import ProducerRecord
 from barnabas.client.sync.producer import SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.records.record import Record, iterate_records
 from barnabas.types import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.broker.embedded.broker import Broker
+    from barnabas.client.consumer.fetched import ConsumerRecord
 
 NOW_MS = 1_700_000_000_000
 
@@ -61,3 +66,16 @@ def records_of(broker: Broker, topic: str, partition: int = 0) -> list[Record]:
             records += iterate_records(fetched.records)
             position = fetched.next_offset
     return records
+
+
+def read_all(broker: Broker, topic: str, count: int) -> list[ConsumerRecord]:
+    """All records of a topic, which are `count`, in order of partition and offset."""
+    with SyncConsumer(broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(topic, n) for n in consumer.partitions_for(topic)])
+        records: list[ConsumerRecord] = []
+        for _ in range(100):
+            if len(records) >= count:
+                break
+            records += consumer.poll(1_000)
+        assert consumer.poll(50) == []
+    return sorted(records, key=lambda record: (record.partition, record.offset))

@@ -12,7 +12,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import decode_snapshot, snapshot_path
 from tests.kit.storage.disk import CRASHED, append, batch, open_at
-from tests.unit.storage.test_producers import header
+from tests.kit.storage.headers import header
 
 
 @pytest.fixture(autouse=True)

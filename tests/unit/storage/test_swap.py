@@ -26,8 +26,8 @@ from tests.kit.storage.disk import (
     read,
     records,
 )
+from tests.kit.storage.dying_files import DyingFiles, Killed
 from tests.kit.storage.passes import clean, end, keyed, write
-from tests.unit.storage.test_crash import DyingFiles, Killed
 
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=400, index_interval_bytes=100)
 

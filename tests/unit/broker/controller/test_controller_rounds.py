@@ -35,7 +35,7 @@ from barnabas.errors import (
 )
 from barnabas.types import TopicPartition
 from tests.kit.broker.brokers import delete_topic
-from tests.unit.broker.controller.test_runner import BROKER, Host, run
+from tests.kit.broker.controller_host import BROKER, Host, run
 
 
 class CountingStore(EmbeddedStore):

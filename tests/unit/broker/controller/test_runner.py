@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,11 @@ from barnabas.cluster.controller_requests import (
     UpdateMetadata,
 )
 from barnabas.cluster.embedded import EmbeddedStore
-from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.journal import JOURNAL_NAME, Journal
 from barnabas.cluster.loading import load_configs_of
 from barnabas.cluster.store import Check, Create, Delete, Set
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import (
-    NONE,
     ConfigError,
     InvalidConfig,
     InvalidPartitions,
@@ -33,62 +30,14 @@ from barnabas.errors import (
     InvalidReplicationFactor,
     InvalidTopic,
     KafkaError,
-    KafkaStorageError,
     NotController,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
 from tests.kit.broker.brokers import delete_topic
+from tests.kit.broker.controller_host import BROKER, Host, run
 from tests.kit.waiting import until
-
-BROKER = BrokerImage(0, (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),), None, 0)
-
-
-class Host:
-    """A broker's side of it: what it hosts, what it knows, what it was told, in order."""
-
-    def __init__(self, store: EmbeddedStore) -> None:
-        self.store = store
-        self.image = ClusterImage.empty()
-        self.hosted: dict[TopicPartition, int] = {}  # leader epochs
-        self.told: list[ControlRequest] = []
-        self.lost: set[TopicPartition] = set()  # with a directory, which it says when told to stop
-        self.runner = ControllerRunner(store, 0, SystemClock(), SystemRandom(), self._deliver)
-
-    async def _deliver(self, request: ControlRequest) -> dict[TopicPartition, int] | None:
-        self.told.append(request)
-        if isinstance(request, UpdateMetadata):
-            self.image = self.image.apply(request)
-        elif isinstance(request, LeaderAndIsr):
-            for state in request.partitions:
-                self.hosted[state.topic_partition] = state.partition.leader_epoch
-        else:
-            for topic_partition in request.partitions:
-                self.hosted.pop(topic_partition, None)
-            return {
-                name: KafkaStorageError.code if name in self.lost else NONE
-                for name in request.partitions
-            }
-        return None
-
-    def paths(self) -> set[str]:
-        return set(self.store._tree.nodes)
-
-
-def run(
-    scenario: Callable[[Host], Awaitable[None]], store: Callable[[], EmbeddedStore] = EmbeddedStore
-) -> None:
-    async def whole() -> None:
-        host = Host(store())
-        await host.runner.start(BROKER)
-        try:
-            await scenario(host)
-        finally:
-            await host.runner.stop()
-            await host.store.close()
-
-    asyncio.run(whole())
 
 
 def test_a_start_leaves_the_tree_of_a_real_broker() -> None:

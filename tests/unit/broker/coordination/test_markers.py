@@ -29,6 +29,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from barnabas.types import TopicPartition
+from tests.kit.broker.topics import create
 from tests.kit.broker.transactional import (
     TransactionalProducer,
     running,
@@ -38,7 +39,6 @@ from tests.kit.broker.transactional import (
 )
 from tests.kit.raw_client import RawClient, once_found
 from tests.kit.waiting import until, wait_until
-from tests.unit.broker.conftest import create
 
 STUCK = TopicPartition("t", 1)
 

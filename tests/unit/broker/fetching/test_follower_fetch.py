@@ -21,12 +21,11 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.replication.fetch_session import FetchSession
+from tests.kit.broker.fetches import fetch_request, only
+from tests.kit.broker.produces import produce_request
 from tests.kit.broker.replicated import Follower, Shared, fill, inside, replicas_of, values
+from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import only, topic_id_of
-from tests.unit.broker.handlers.test_fetch import request as consumer_request
-from tests.unit.broker.handlers.test_produce import request as produce_request
 
 WAIT = {"max_wait_ms": 10_000}
 
@@ -87,13 +86,13 @@ def test_consumers_see_what_the_follower_has(
     """RE-4, CO-7: a consumer that waits is answered when the high watermark rises."""
     topic = replicated.name.topic
     fill(client, topic, batch(b"a"), batch(b"b"))
-    assert values(only(client.call(FETCH, 11, consumer_request(topic)))) == []
-    client.send(FETCH, 11, consumer_request(topic, **WAIT))
+    assert values(only(client.call(FETCH, 11, fetch_request(topic)))) == []
+    client.send(FETCH, 11, fetch_request(topic, **WAIT))
     follower.fetch(0)
     assert _is_silent(client, 0.05)
     follower.fetch(1)
     assert values(only(client.receive(FETCH, 11)[1])) == [b"a"]
-    client.send(FETCH, 11, consumer_request(topic, 1, **WAIT))
+    client.send(FETCH, 11, fetch_request(topic, 1, **WAIT))
     assert _is_silent(client, 0.05)
     follower.fetch(2)
     assert not _is_silent(client, 3)  # at once, which is long before its wait is over
@@ -388,7 +387,7 @@ def test_re_10_a_log_that_diverges_is_told_where(
 
 def test_re_2_a_follower_serves_nobody(client: RawClient, replicated: Shared) -> None:
     replicated.told(leader=1)
-    found = only(client.call(FETCH, 11, consumer_request(replicated.name.topic)))
+    found = only(client.call(FETCH, 11, fetch_request(replicated.name.topic)))
     assert found.error_code == NotLeaderOrFollower.code
 
 
@@ -400,7 +399,7 @@ def test_who_is_refused_hears_of_the_leader_before_the_metadata_does(
     old_epoch = replicated.leader_epoch
     for leader, epoch, error in ((1, -1, NotLeaderOrFollower), (0, old_epoch, FencedLeaderEpoch)):
         replicated.told(leader=leader)
-        wanted = consumer_request(replicated.topic_id, current_leader_epoch=epoch)
+        wanted = fetch_request(replicated.topic_id, current_leader_epoch=epoch)
         found = only(client.call(FETCH, FETCH.max_version, wanted))
         assert found.error_code == error.code
         told = found.current_leader

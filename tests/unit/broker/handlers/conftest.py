@@ -9,7 +9,7 @@ import pytest
 
 from barnabas import Broker
 from tests.kit.broker.cluster_calls import Member, cluster_member
-from tests.kit.broker.group_calls import AT_ONCE, find_coordinator
+from tests.kit.broker.group_calls import AT_ONCE, find_coordinator, node_of
 from tests.kit.raw_client import RawClient
 
 
@@ -44,3 +44,31 @@ def other(group_node: Broker) -> Iterator[RawClient]:
 def group(request: pytest.FixtureRequest) -> str:
     """A group id of the test's own."""
     return str(request.node.name)
+
+
+@pytest.fixture
+def offsets_topic(client: RawClient) -> None:
+    """`__consumer_offsets`, which is created by the first request for a coordinator."""
+    find_coordinator(client)
+
+
+class Denying:
+    """An authorizer that lets everything pass but for these names."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def allows(self, principal: object, address: str, needs: object, name: str) -> bool:
+        return name not in self.names
+
+
+@pytest.fixture
+def deny(node: Broker) -> Iterator[object]:
+    """Deny these names to everybody, until the test is over."""
+    before = node_of(node).authorizer
+
+    def replace(*names: str) -> None:
+        node_of(node).authorizer = Denying(*names)  # type: ignore[assignment]
+
+    yield replace
+    node_of(node).authorizer = before

@@ -18,8 +18,8 @@ from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.types import TopicPartition
 from tests.kit.broker.cluster_calls import Member
 from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.topics import create
 from tests.kit.raw_client import RawClient
-from tests.unit.broker.conftest import create
 
 
 @pytest.fixture(scope="module")

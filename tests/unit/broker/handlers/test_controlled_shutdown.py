@@ -12,8 +12,8 @@ from barnabas.protocol.api import CONTROLLED_SHUTDOWN
 from barnabas.protocol.messages.controlled_shutdown import ControlledShutdownRequest
 from tests.kit.broker.cluster_calls import Member, cluster_member, rewrite_topic
 from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.topics import create
 from tests.kit.raw_client import RawClient
-from tests.unit.broker.conftest import create
 
 
 def ask(broker_epoch: int = -1, broker_id: int = 0) -> ControlledShutdownRequest:

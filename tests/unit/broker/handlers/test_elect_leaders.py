@@ -19,8 +19,8 @@ from barnabas.protocol.api import ELECT_LEADERS
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from tests.kit.broker.cluster_calls import rewrite_topic
 from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.topics import create
 from tests.kit.raw_client import RawClient
-from tests.unit.broker.conftest import create
 
 LATEST = ELECT_LEADERS.max_version
 

@@ -29,11 +29,11 @@ from tests.kit.broker.cluster_calls import (
     Member,
     cluster_member,
     led,
+    stop,
 )
 from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.unit.broker.handlers.test_stop_replica import stop
 
 
 def tell(

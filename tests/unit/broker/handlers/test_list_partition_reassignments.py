@@ -15,10 +15,9 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 )
 from tests.kit.broker.cluster_calls import rewrite_topic
 from tests.kit.broker.group_calls import allowing
+from tests.kit.broker.reassignments import alter, codes
+from tests.kit.broker.topics import create
 from tests.kit.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_alter_partition_reassignments import ask as alter
-from tests.unit.broker.handlers.test_alter_partition_reassignments import codes
 
 
 def ask(client: RawClient, topics: dict[str, list[int]] | None) -> Any:

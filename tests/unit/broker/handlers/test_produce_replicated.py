@@ -12,10 +12,10 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
+from tests.kit.broker.produces import produce, produce_request
 from tests.kit.broker.replicated import Follower, Shared, inside
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
-from tests.unit.broker.handlers.test_produce import produce, request
 
 
 def _need(replicated: Shared, min_insync_replicas: int) -> None:
@@ -31,7 +31,7 @@ def _received(client: RawClient, version: int = 9) -> PartitionProduceResponse:
 
 
 def _request(topic: str, timeout_ms: int = 5000) -> ProduceRequest:
-    sent = request(topic, {0: batch(b"a")})
+    sent = produce_request(topic, {0: batch(b"a")})
     sent.timeout_ms = timeout_ms
     return sent
 

@@ -34,16 +34,9 @@ from tests.kit.broker.cluster_calls import (
     CONTROLLER_EPOCH,
     Member,
     led,
+    stop,
 )
 from tests.kit.raw_client import RawClient
-
-
-def stop(
-    topic: str, numbers: list[int], *, delete: bool, controller_epoch: int = CONTROLLER_EPOCH
-) -> tuple[StopReplicaRequest, int]:
-    names = tuple(TopicPartition(topic, number) for number in numbers)
-    value = StopReplica(7, controller_epoch, names, delete)
-    return stop_replica_request(value, BROKER_EPOCH)
 
 
 def host(peer: Member, topic: str, numbers: list[int]) -> None:

@@ -21,10 +21,9 @@ from barnabas.errors import InvalidUpdateVersion
 from barnabas.types import TopicPartition
 from tests.kit.broker.following import NAME, led, run, running, topic
 from tests.kit.broker.replicated import Follower, Shared, fill, inside, replicas_of
+from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 from tests.kit.waiting import until, wait_until
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import topic_id_of
 
 REPLICAS = "kafka_server_replicamanager_"
 CONTROLLER = "kafka_controller_kafkacontroller_"

@@ -11,9 +11,9 @@ from barnabas import Broker
 from barnabas.protocol.api import API_VERSIONS, FETCH
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.kit.broker.topics import create
 from tests.kit.raw_client import PATIENCE_S, RawClient
 from tests.kit.waiting import wait_until
-from tests.unit.broker.conftest import create
 
 
 def is_answered(client: RawClient, within_s: float = PATIENCE_S) -> bool:

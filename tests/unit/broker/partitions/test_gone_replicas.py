@@ -14,9 +14,9 @@ from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.storage.failures import LogAbandoned
 from tests.kit.broker.hosting import HeldFiles, Hosted
+from tests.kit.broker.topics import create
 from tests.kit.raw_client import RawClient
 from tests.kit.waiting import until
-from tests.unit.broker.conftest import create
 
 OLD = {"segment_bytes": "1000", "retention_ms": "1"}
 

@@ -25,13 +25,13 @@ from barnabas.storage.files import OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from tests.kit.broker.hosting import HeldFiles, Hosted
+from tests.kit.broker.produces import fill
 from tests.kit.broker.replicated import Shared
 from tests.kit.broker.replicated import fill as fill_leader
+from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.effort import count_delays
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import until, wait_until
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill, topic_id_of
 
 
 def line_of(checkpoint: Path, topic: str) -> str | None:

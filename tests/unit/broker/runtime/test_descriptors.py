@@ -18,12 +18,11 @@ from barnabas.cluster.controller_requests import StopReplica
 from barnabas.cluster.layout import GROUP_TOPIC
 from barnabas.errors import CoordinatorLoadInProgress, NotLeaderOrFollower, UnknownTopicOrPartition
 from barnabas.types import TopicPartition
+from tests.kit.broker.connections import FakeClock, limited
 from tests.kit.broker.hosting import Hosted
+from tests.kit.broker.tallies import NAME, run, started, told
 from tests.kit.storage.scarce import ScarceFiles, at_each_call, without_descriptors
 from tests.kit.waiting import until
-from tests.unit.broker.coordination.test_shards import NAME, run, started
-from tests.unit.broker.coordination.test_shards import told as stands_at
-from tests.unit.broker.network.test_connections import FakeClock, limited
 
 T = TopicPartition("t", 0)
 
@@ -166,7 +165,7 @@ def test_st_10_what_a_coordinator_cannot_write_has_not_happened(
     async def test(directory: Path) -> None:
         async with started(directory) as node:
             node.lead(0, 1)
-            assert await node.answer(node.put(NAME, 1)) == stands_at(1)
+            assert await node.answer(node.put(NAME, 1)) == told(1)
             files = without_descriptors(node.replicas.leader_of((GROUP_TOPIC, 0)).log)
             assert (await node.answer(node.put(NAME, 2))).error_code != 0
             assert not node.store.failed_directories
@@ -177,8 +176,8 @@ def test_st_10_what_a_coordinator_cannot_write_has_not_happened(
                 node.shards.shard_of(NAME)
             files.has_none = False
             await until(lambda: node.shards.loaded)
-            assert await node.answer(node.get(NAME)) == stands_at(1)
-            assert await node.answer(node.put(NAME, 3)) == stands_at(3)
+            assert await node.answer(node.get(NAME)) == told(1)
+            assert await node.answer(node.put(NAME, 3)) == told(3)
 
     run(test, tmp_path)
 

@@ -57,11 +57,11 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.kit.broker.fetches import fetch_request
+from tests.kit.broker.produces import produce
 from tests.kit.broker.replicated import inside
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.handlers.test_produce import produce
 
 COUNT = 10_000
 NUMBERS = range(COUNT)

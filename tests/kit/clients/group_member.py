@@ -1,6 +1,6 @@
 """A member of a group, by one of three clients: prints what it is given and what it reads.
 
-    python -m tests.conformance.group_member CLIENT SERVERS GROUP TOPIC [INSTANCE_ID]
+    python -m tests.kit.clients.group_member CLIENT SERVERS GROUP TOPIC [INSTANCE_ID]
 
     record 2 41 value       partition, offset, value; its offset is committed afterwards
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import barnabas
 from barnabas.client import SyncConsumer, TopicPartition
 from barnabas.pipeline.behaviour.figures import read_figures
+from tests.kit import foreign
 from tests.pipeline.independent import Found
 
 DEAD_LETTER_TOPIC = "web-access-dead-letters"
-
-
 PATIENCE_S = 240
 
 
@@ -61,6 +61,20 @@ class Command:
         assert figures.humans.bounces + figures.robots.bounces == found.bounces
         assert figures.humans.open + figures.robots.open == found.open()
         assert figures.timeline.size_bytes == sum(hit.size_bytes for hit in found.hits)
+
+
+@contextmanager
+def running_command(out: Path, log: Path) -> Iterator[Command]:
+    """The command, which does not outlive its test."""
+    foreign.require_java()
+    command = Command(out, log)
+    try:
+        yield command
+    finally:
+        if command.process is not None:
+            if command.process.poll() is None:
+                command.process.kill()
+            command.process.communicate()
 
 
 class Counted:

@@ -10,21 +10,15 @@ from pathlib import Path
 import pytest
 
 from barnabas.pipeline.behaviour.generator import write_log
-from tests.kit import foreign
 from tests.kit.pipeline.table_batches import ALL, accounts_in, tables_in
 from tests.pipeline.independent import compute
-from tests.pipeline.run_command import PATIENCE_S, Command
+from tests.pipeline.run_command import PATIENCE_S, Command, running_command
 
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
-    foreign.require_java()
-    command = Command(tmp_path / "out", tmp_path / "access.log")
-    yield command
-    if command.process is not None:
-        if command.process.poll() is None:
-            command.process.kill()
-        command.process.communicate()
+    with running_command(tmp_path / "out", tmp_path / "access.log") as command:
+        yield command
 
 
 @pytest.mark.slow

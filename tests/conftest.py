@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import foreign
-from tests.effort import examples
-from tests.raw_client import NO_TIDYING
+from tests.kit import foreign
+from tests.kit.effort import examples
+from tests.kit.raw_client import NO_TIDYING
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.integration.command_line import InProcess
+from tests.kit.processes.command_line import InProcess
 
 
 def test_configs_of_a_topic_are_set_shown_and_taken_back(barnabas: InProcess) -> None:

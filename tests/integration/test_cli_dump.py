@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import main
-from tests.integration.dump_tool import KINDS, Tool, ordered
+from tests.kit.processes.dump_tool import KINDS, Tool, ordered
 
 UNREADABLE = {
     # Kafka ends with an exception at these and we go on, so its lines are the first of ours.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from barnabas.cli.main import main
-from tests.integration.broker_process import BrokerProcess, broker_process
+from tests.kit.processes.broker_process import BrokerProcess, broker_process
 
 if TYPE_CHECKING:
     from typing import Any

@@ -25,8 +25,8 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
-from tests.integration.command_line import COMMAND
-from tests.waiting import wait_until
+from tests.kit.processes.command_line import COMMAND
+from tests.kit.waiting import wait_until
 
 CONFIG = {
     "auto.leader.rebalance.enable": "false",

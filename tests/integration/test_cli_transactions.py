@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException, Producer
 from barnabas.client.admin.admin import NewTopic
 from barnabas.client.sync.producer import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
-from tests.integration.command_line import InProcess
-from tests.waiting import wait_until
+from tests.kit.processes.command_line import InProcess
+from tests.kit.waiting import wait_until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

@@ -14,7 +14,7 @@ from barnabas.cli.main import main
 from barnabas.cluster.store import Create
 from barnabas.cluster.zookeeper import ZooKeeperStore
 from barnabas.cluster.zookeeper_settings import Settings
-from tests.integration.zookeeper_process import ZooKeeperProcess, zookeeper_process
+from tests.kit.processes.zookeeper_process import ZooKeeperProcess, zookeeper_process
 
 Capture = pytest.CaptureFixture[str]
 

@@ -28,7 +28,7 @@ from barnabas.protocol.frame import decode_request_header, encode_response
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.types import TopicPartition
-from tests.integration.broker_process import broker_process, free_port
+from tests.kit.processes.broker_process import broker_process, free_port
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

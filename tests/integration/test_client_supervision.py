@@ -19,7 +19,7 @@ from barnabas.client.errors import ClientFailed
 from barnabas.client.producer.batch import ProducerRecord
 from barnabas.clock import SystemClock
 from barnabas.net.connection import Connection
-from tests.waiting import until
+from tests.kit.waiting import until
 
 if TYPE_CHECKING:
     from barnabas.broker.embedded.broker import Broker

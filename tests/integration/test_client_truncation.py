@@ -22,8 +22,8 @@ from barnabas.client.view import PartitionView
 from barnabas.errors import ConfigError
 from barnabas.protocol.api import Api
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.waiting import wait_until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 CONFIG = {
     "auto.leader.rebalance.enable": "false",

@@ -29,9 +29,9 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from tests.integration.command_line import COMMAND
-from tests.raw_client import PATIENCE_S
-from tests.waiting import until, wait_until
+from tests.kit.processes.command_line import COMMAND
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until, wait_until
 
 
 @pytest.fixture(scope="module")

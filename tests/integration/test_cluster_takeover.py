@@ -31,12 +31,12 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.types import TopicPartition, uuid_from_text
-from tests.conformance import confluent_client
-from tests.conformance.clients import Sent
-from tests.integration.broker_process import COMMAND
-from tests.integration.cluster_process import ClusterProcess, wait_for_equal_files
-from tests.raw_client import RawClient
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Sent
+from tests.kit.processes.broker_process import COMMAND
+from tests.kit.processes.cluster_process import ClusterProcess, wait_for_equal_files
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.foreign, pytest.mark.timeout(600)]
 

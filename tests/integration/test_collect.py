@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.collect_processes import Collecting, collecting_in
-from tests.integration.command_line import COMMAND
-from tests.waiting import wait_until
+from tests.kit.processes.command_line import COMMAND
+from tests.kit.waiting import wait_until
 
 MANY, FEW_DESCRIPTORS = 400, 300
 TRACE = b"ERROR failed\n  at a\n  at b\n"

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.client import NewTopic, SyncAdmin, SyncConsumer, TopicPartition
-from tests.integration.broker_process import BrokerProcess
 from tests.integration.collect_processes import Collecting, collecting_in
-from tests.integration.full_disks import DISKS, Disk
-from tests.integration.stepped_clock import SteppedClock
-from tests.waiting import wait_until
+from tests.kit.processes.broker_process import BrokerProcess
+from tests.kit.processes.full_disks import DISKS, Disk
+from tests.kit.processes.stepped_clock import SteppedClock
+from tests.kit.waiting import wait_until
 
 DEFAULT_DESCRIPTORS = 1_024
 MANY = 10_000

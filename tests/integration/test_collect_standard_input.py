@@ -18,8 +18,8 @@ import pytest
 from barnabas.client import SyncAdmin
 from barnabas.client.admin.configs import TOPIC, ConfigOperation, ConfigResource
 from tests.integration.collect_processes import Collecting, collecting_in
-from tests.raw_client import PATIENCE_S
-from tests.waiting import wait_until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 MOST_MB = 150
 """What the process takes at most, its inbox full, beside some 45 MB at the start."""

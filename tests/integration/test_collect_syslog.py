@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from tests.integration.collect_processes import Collecting, collecting_in
-from tests.raw_client import PATIENCE_S
-from tests.waiting import wait_until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 CONNECTIONS = 1_000
 MOST_MB = 200

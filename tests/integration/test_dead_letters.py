@@ -14,7 +14,7 @@ from barnabas import Broker
 from barnabas.cli.main import main
 from barnabas.client import ConsumerRecord, NewTopic, SyncAdmin, SyncConsumer, SyncProducer
 from barnabas.types import TopicPartition
-from tests.integration.command_line import COMMAND
+from tests.kit.processes.command_line import COMMAND
 
 PARTITIONS = 3
 

@@ -23,16 +23,16 @@ from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.records.control_records import COMMIT, Marker, build_marker
 from barnabas.types import TopicPartition
-from tests.integration.cluster_load import (
+from tests.kit.processes.cluster_load import (
     acknowledge_more,
     check_everything_is_there,
     check_replicas_are_equal,
     impatient_sender,
 )
-from tests.integration.cluster_process import ClusterProcess, cluster_process
-from tests.integration.senders import PARTITIONS, sending
-from tests.raw_client import PATIENCE_S, RawClient
-from tests.waiting import until, wait_until
+from tests.kit.processes.cluster_process import ClusterProcess, cluster_process
+from tests.kit.processes.senders import PARTITIONS, sending
+from tests.kit.raw_client import PATIENCE_S, RawClient
+from tests.kit.waiting import until, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -108,8 +108,8 @@ def test_a_follower_that_stops_copying_leaves_and_one_that_is_back_joins(
 
         async def shrink() -> None:
             await begin()
-            assert follower._neighbours is not None
-            await follower._neighbours.fetchers.stop()
+            assert follower.parts.others is not None
+            await follower.parts.others.fetchers.stop()
             append(leader)
             partitions = [leader.node.replicas.leader_of(name).partition for name in NAMES]
             await until(lambda: all(each.isr == (2, 1) for each in partitions))

@@ -20,8 +20,8 @@ from barnabas.cluster.controller_requests import LeaderAndIsr, PartitionState
 from barnabas.cluster.image import PartitionImage
 from barnabas.cluster.layout import INTERNAL_TOPICS
 from barnabas.types import TopicPartition as Name
-from tests.raw_client import PATIENCE_S
-from tests.waiting import wait_until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import wait_until
 
 TOPIC = "worked"
 SECONDS = 6.0  # at least: until there was enough of everything
@@ -67,7 +67,7 @@ class Mover:
                 )
                 for number in topic.partitions
             ]
-        self._node.replicas.apply_leader_and_isr(LeaderAndIsr(0, 1, tuple(states)))
+        self._server.parts.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, tuple(states)))
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pytest
 
 from barnabas.types import TopicPartition
-from tests.integration.java_at_work import Acknowledged
 from tests.integration.soak.compacting import Kept, wrongly_compacted
 from tests.integration.soak.readings import Reading
 from tests.integration.soak.run import Report, soak
@@ -21,6 +20,7 @@ from tests.integration.soak.verdict import (
     unordered,
     untrue_outcomes,
 )
+from tests.kit.processes.java_at_work import Acknowledged
 
 SECONDS = 40
 STORED = {(0, 0): b"0", (1, 0): b"1", (0, 1): b"2", (1, 1): b"3", (0, 2): b"4"}

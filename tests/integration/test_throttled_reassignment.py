@@ -10,10 +10,10 @@ import pytest
 import barnabas
 from barnabas.client import SyncAdmin, SyncProducer
 from barnabas.types import TopicPartition
-from tests.conformance import confluent_client
-from tests.conformance.clients import Change, Resource
-from tests.effort import count_delays
-from tests.waiting import wait_until
+from tests.kit.clients import confluent_client
+from tests.kit.clients.clients import Change, Resource
+from tests.kit.effort import count_delays
+from tests.kit.waiting import wait_until
 
 CONFIG = {
     "replica.fetch.max.bytes": "100000",

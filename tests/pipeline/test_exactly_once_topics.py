@@ -13,11 +13,11 @@ from barnabas.errors import BarnabasError, ConfigError, UnknownTopicOrPartition
 from pyspark_barnabas.exactly_once import transactional_id_of
 from pyspark_barnabas.staging import StagingLost, staging_topic
 from pyspark_barnabas.token import NotExactlyOnce
-from tests.integration.cluster_load import committed_values
+from tests.kit.pipeline.topics import numbered
+from tests.kit.processes.cluster_load import committed_values
+from tests.kit.raw_client import NO_TIDYING
+from tests.kit.waiting import wait_until
 from tests.pipeline.micro_batches import end, options_of, query_of, task
-from tests.pipeline.topics import numbered
-from tests.raw_client import NO_TIDYING
-from tests.waiting import wait_until
 
 PAST_32_BITS = 2**31 + 5
 

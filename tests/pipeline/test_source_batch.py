@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from barnabas.broker.embedded.broker import Broker
 from barnabas.client.producer.batch import ProducerRecord
 from pyspark_barnabas.schema import arrow_schema, read_schema
-from tests.pipeline.topics import NOW_MS, create, numbered, send, send_records
+from tests.kit.pipeline.topics import NOW_MS, create, numbered, send, send_records
 
 
 def read(spark: SparkSession, broker: Broker, **options: Any) -> DataFrame:

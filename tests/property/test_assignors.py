@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from barnabas.client.consumer.assignors import ASSIGNORS
 from barnabas.client.consumer.group_protocol import GroupAssignment, GroupMember
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 TOPICS = ("a", "b", "c")
 

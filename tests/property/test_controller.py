@@ -31,7 +31,7 @@ from barnabas.controller.controller import Controller, Decision, LogEnd, Setting
 from barnabas.controller.decision import split
 from barnabas.controller.guard import is_in_doubt, waits_for_ends
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 BROKERS = (1, 2, 3, 4)
 CONFIGS = {

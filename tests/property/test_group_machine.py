@@ -30,7 +30,7 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitTopic,
 )
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.effort import examples
+from tests.kit.effort import examples
 
 GROUP = "g"
 SESSION_MS, REBALANCE_MS = 10_000, 30_000

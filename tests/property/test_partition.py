@@ -10,7 +10,7 @@ from barnabas.cluster.image import PartitionImage
 from barnabas.replication.follower_state import FollowerFetch
 from barnabas.replication.partition import Advance, Effect, Partition
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 LEADER = 0
 FOLLOWERS = (1, 2)

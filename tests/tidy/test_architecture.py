@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 from tests.tidy import file_map
 from tests.tidy.source import sources
 

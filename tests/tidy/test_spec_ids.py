@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 from tests.tidy.source import sources
 
 STATUS = CHECKOUT / "docs" / "status.md"

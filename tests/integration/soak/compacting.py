@@ -16,7 +16,7 @@ from confluent_kafka import (
 )
 
 from barnabas.client import NewTopic, SyncAdmin
-from tests.integration.senders import GIVE_UP_MS, PARTITIONS
+from tests.kit.processes.senders import GIVE_UP_MS, PARTITIONS
 
 CONFIGS = {
     "cleanup.policy": "compact",

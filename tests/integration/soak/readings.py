@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from tests.integration.senders import PARTITIONS
+from tests.kit.processes.senders import PARTITIONS
 
 JOIN_SECONDS = 60.0
 _SESSION_MS, _HEARTBEAT_MS = 6_000, 500

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.integration.cluster_process import ClusterProcess, started
 from tests.integration.soak.faults import Faults
 from tests.integration.soak.verdict import Judged, judge
 from tests.integration.soak.work import Work
-from tests.integration.stepped_clock import SteppedClock
+from tests.kit.processes.cluster_process import ClusterProcess, started
+from tests.kit.processes.stepped_clock import SteppedClock
 
 OPTIONS = (
     "min.insync.replicas=2",

@@ -12,14 +12,14 @@ import pytest
 
 from barnabas.client import NewTopic, SyncAdmin
 from barnabas.types import TopicPartition
-from tests.conformance import java_client
-from tests.integration.java_at_work import JavaAtWork, java_at_work
-from tests.integration.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
 from tests.integration.soak.compacting import Compacting
 from tests.integration.soak.copying import Copying
 from tests.integration.soak.passing import Passing
 from tests.integration.soak.readings import Reader, Readers
 from tests.integration.soak.transactions import Transactions
+from tests.kit.clients import java_client
+from tests.kit.processes.java_at_work import JavaAtWork, java_at_work
+from tests.kit.processes.senders import PARTITIONS, ConfluentSender, OwnSender, Sender, sending
 
 GROUP = "readers"
 JAVA_TOPIC, JAVA_GROUP = "sent-by-java", "java-readers"

@@ -24,7 +24,7 @@ from simulation.whole.brokers import DATA, Brokers, MachineRoom
 from simulation.whole.lives import LifeOver
 from simulation.whole.loop import within
 from simulation.whole.seams import client_seams
-from tests.foreign import CHECKOUT
+from tests.kit.foreign import CHECKOUT
 from tests.simulation.whole.turmoil import TOPIC, Turmoil
 
 RECORDS = [b"record %d" % number for number in range(200)]

@@ -24,7 +24,7 @@ from barnabas.cluster.image import PartitionImage
 from barnabas.replication.follower_state import FollowerFetch
 from barnabas.replication.partition import Partition
 from barnabas.types import TopicPartition
-from tests.waiting import wait_until
+from tests.kit.waiting import wait_until
 
 TOPIC_ID = bytes(range(16))
 
@@ -168,7 +168,7 @@ def test_a_cluster_says_what_happens_to_its_partitions(caplog: pytest.LogCapture
         )
 
         def stop_following() -> None:
-            neighbours = cluster.server(3)._neighbours
+            neighbours = cluster.server(3).parts.others
             assert neighbours is not None
             cluster._running().run(neighbours.fetchers.stop())
 

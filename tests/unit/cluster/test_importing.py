@@ -18,7 +18,7 @@ from barnabas.cluster.loading import no_log
 from barnabas.cluster.store import Create, MetadataStore
 from barnabas.errors import ConfigError, CorruptData
 from barnabas.types import TopicPartition
-from tests.unit.cluster.whole_tree import load_topics
+from tests.kit.whole_tree import load_topics
 
 TREES = (
     "single-running.json",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coordinator.settings import TransactionConfig
-from tests.unit.coordinator.transaction_driver import Driver
+from tests.kit.transaction_driver import Driver
 
 HOUR_MS = 3_600_000
 MONTH_MS = 30 * 24 * HOUR_MS

@@ -21,7 +21,7 @@ from barnabas.errors import (
 )
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.types import TopicPartition
-from tests.unit.coordinator.transaction_driver import FIRST_ID, Driver, hard
+from tests.kit.transaction_driver import FIRST_ID, Driver, hard
 
 
 @pytest.fixture

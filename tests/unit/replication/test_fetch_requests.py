@@ -37,7 +37,7 @@ from barnabas.replication.fetch_requests import (
 from barnabas.replication.fetch_session import FetchSession, FetchSessions
 from barnabas.replication.follower import FetchFrom
 from barnabas.types import TopicPartition
-from tests.effort import examples
+from tests.kit.effort import examples
 
 LIMITS = Limits(max_wait_ms=500, min_bytes=1, max_bytes=10_485_760, partition_max_bytes=1_048_576)
 NEWEST = Asker(broker_id=3, broker_epoch=80, version=17)

@@ -31,7 +31,7 @@ from barnabas.replication.follower import (
 )
 from barnabas.replication.partition import Advance, Partition
 from barnabas.types import TopicPartition
-from tests.unit.replication.epoch_log import EpochLog
+from tests.kit.replication.epoch_log import EpochLog
 
 LEADER, OWN, OTHER = 0, 1, 2
 BACKOFF_MS = 250

@@ -52,8 +52,8 @@ def _leader(
     partition = Partition(
         TopicPartition("t", 0), LEADER, min_insync_replicas=min_insync, topic_id=TOPIC_ID
     )
-    partition.broker_epoch = 100
-    partition.live = {broker: broker + 100 for broker in range(5)}
+    partition.registered(100)
+    partition.brokers_changed({broker: broker + 100 for broker in range(5)})
     partition.become_leader(_state(*isr, replicas=replicas), end, now_ms)
     return partition
 
@@ -157,10 +157,10 @@ def test_out_of_sync_one_may_be_as_slow_as_one_likes() -> None:
 def test_one_that_is_about_to_join_holds_the_watermark() -> None:
     """RE-4: else it would run away from who has caught up, and who then never gets in."""
     partition = _leader(LEADER, replicas=(LEADER, FOLLOWER), end=10)
-    partition.live = {}
+    partition.brokers_changed({})
     assert partition.fetched(_fetch(FOLLOWER, 10), 1_000) == []
     assert partition.appended(12, 1_000) == [Advance(12)], "it cannot join: its broker is gone"
-    partition.live = {FOLLOWER: 101}
+    partition.brokers_changed({FOLLOWER: 101})
     assert partition.fetched(_fetch(FOLLOWER, 11), 2_000) == []
     assert partition.appended(15, 2_000) == [], "it had everything a second ago"
     assert partition.expire(1_000 + LAG_MS) == []
@@ -243,9 +243,9 @@ def test_a_fetch_from_before_a_bounce_is_refused(is_known_from: str) -> None:
     """KIP-903: the broker has registered anew since, and may have fewer records by now."""
     partition = _leader(LEADER, FOLLOWER, end=9)
     if is_known_from == "the registrations":
-        partition.live = {FOLLOWER: 102}
+        partition.brokers_changed({FOLLOWER: 102})
     else:
-        partition.live = {}
+        partition.brokers_changed({})
         partition.fetched(FollowerFetch(FOLLOWER, 2, 0, 0, 102), 0)
     with pytest.raises(NotLeaderOrFollower, match="registered as 102 since it was 101"):
         partition.fetched(FollowerFetch(FOLLOWER, 9, 0, 0, 101), 0)
@@ -331,12 +331,11 @@ def test_nobody_joins_below_the_start_of_the_epoch() -> None:
 def test_only_a_live_broker_in_the_registration_that_fetched_may_join() -> None:
     """KIP-903: who came back since may have lost what it had."""
     partition = _leader(LEADER, replicas=(LEADER, FOLLOWER))
-    live: dict[int, int] = {}
-    partition.live = live
+    partition.brokers_changed({})
     assert partition.fetched(_fetch(FOLLOWER, 0), 1) == []
-    live[FOLLOWER] = 99
+    partition.brokers_changed({FOLLOWER: 99})
     assert partition.fetched(_fetch(FOLLOWER, 0), 2) == [], "the leader's view is behind"
-    live[FOLLOWER] = 101
+    partition.brokers_changed({FOLLOWER: 101})
     assert partition.fetched(_fetch(FOLLOWER, 0), 3) == [
         ProposeIsr(_proposal(LEADER, FOLLOWER)),
     ]
@@ -345,9 +344,10 @@ def test_only_a_live_broker_in_the_registration_that_fetched_may_join() -> None:
 def test_a_fetch_without_a_broker_epoch_may_join() -> None:
     """Fetch before v15 has none; the controller is told that it is not known."""
     partition = _leader(LEADER, replicas=(LEADER, FOLLOWER))
-    live, partition.live = partition.live, {}
+    live = partition.live
+    partition.brokers_changed({})
     assert partition.fetched(FollowerFetch(FOLLOWER, 0, 0), 1) == [], "but for a dead broker"
-    partition.live = live
+    partition.brokers_changed(live)
     effects = partition.fetched(FollowerFetch(FOLLOWER, 0, 0), 1)
     assert effects == [ProposeIsr(_proposal(LEADER, FOLLOWER, unknown=(FOLLOWER,)))]
 
@@ -559,7 +559,7 @@ def test_truncation_alone_takes_the_watermark_down() -> None:
 def test_the_low_watermark_is_the_smallest_log_start_of_the_live() -> None:
     """RE-4: followers report theirs in Fetch; one that has not told yet holds it."""
     partition = _leader(*ALL, end=9)
-    partition.log_start_offset = 6
+    partition.log_start_moved(6)
     partition.fetched(FollowerFetch(FOLLOWER, 9, 0, 5), 0)
     assert partition.low_watermark({LEADER, FOLLOWER}) == 5
     assert partition.low_watermark({LEADER}) == 6

@@ -22,8 +22,8 @@ from barnabas.records.batch import BatchHeader, read_header, seal, verify_crc
 from barnabas.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
 from barnabas.records.record import BatchBuilder, iterate_records
 from barnabas.storage.batch_validation import Limits, admit, is_transactional, prepare
-from tests.unit.records.test_legacy import message
-from tests.unit.storage.disk import T0, batch
+from tests.kit.storage.batches import message
+from tests.kit.storage.disk import T0, batch
 
 LIMITS = Limits.of(LogConfig(max_message_bytes=5000, segment_bytes=4000))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from barnabas.config import LogConfig
 from barnabas.storage.store import LogStore
-from tests.unit.storage.disk import QuickFiles
+from tests.kit.storage.disk import QuickFiles
 
 BOOT, NEXT_BOOT = b"one", b"two"
 

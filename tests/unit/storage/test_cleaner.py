@@ -9,7 +9,7 @@ import pytest
 from barnabas.config import LogConfig
 from barnabas.storage.cleaner import Checkpoints, dirtiest, examine
 from barnabas.storage.log import Log
-from tests.unit.storage.disk import T0, QuickFiles, append, batch, make_transactional, open_at
+from tests.kit.storage.disk import T0, QuickFiles, append, batch, make_transactional, open_at
 
 HOUR_MS = 3_600_000
 

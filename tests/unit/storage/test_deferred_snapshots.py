@@ -11,8 +11,8 @@ from barnabas.storage import deferred_snapshots
 from barnabas.storage.log import Log
 from barnabas.storage.producers import Producers
 from barnabas.storage.snapshot import decode_snapshot, snapshot_path
-from tests.unit.storage.disk import CRASHED, append, batch, open_at
-from tests.unit.storage.test_producers import header
+from tests.kit.storage.disk import CRASHED, append, batch, open_at
+from tests.kit.storage.headers import header
 
 
 @pytest.fixture(autouse=True)

@@ -14,17 +14,8 @@ from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
-from tests.unit.storage.disk import WatchedFiles, append, batch
-
-NAME = TopicPartition("t", 0)
-DATA = Path("/data")
-
-
-class Noon:
-    def wall_ms(self) -> int:
-        return 1_700_000_000_000
-
-    monotonic_ms = wall_ms
+from tests.kit.storage.disk import WatchedFiles, append, batch
+from tests.kit.storage.noon import DATA, NAME, Noon
 
 
 def store(files: SimFiles) -> LogStore:

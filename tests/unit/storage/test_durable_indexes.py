@@ -10,8 +10,8 @@ from barnabas.config import LogConfig
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from simulation.whole.files import SimFiles
-from tests.unit.storage.disk import append, batch
-from tests.unit.storage.test_durable_cut import DATA, NAME, Noon
+from tests.kit.storage.disk import append, batch
+from tests.kit.storage.noon import DATA, NAME, Noon
 
 NOW_MS = Noon().wall_ms()
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100, retention_ms=60_000)

@@ -13,8 +13,8 @@ from barnabas.storage.directory import DirectoryError
 from barnabas.storage.files import Lock, OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.unit.storage.disk import QuickFiles, append, batch, records
-from tests.unit.storage.times import offset_for_timestamp
+from tests.kit.storage.disk import QuickFiles, append, batch, records
+from tests.kit.storage.times import offset_for_timestamp
 
 T = [TopicPartition("t", partition) for partition in range(4)]
 TOPIC_ID = bytes(range(16))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.files import Entry, OsFile, OsFiles
-from tests import foreign
+from tests.kit import foreign
 
 
 @pytest.fixture

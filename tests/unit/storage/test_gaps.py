@@ -13,8 +13,7 @@ from barnabas.records.record import iterate_records
 from barnabas.storage.gaps import FILE_NAME, UNKNOWN, begin_without_gaps
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
-from tests.unit.storage.compaction.passes import clean, keyed
-from tests.unit.storage.disk import (
+from tests.kit.storage.disk import (
     CRASHED,
     NAME,
     T0,
@@ -25,6 +24,7 @@ from tests.unit.storage.disk import (
     open_at,
     read,
 )
+from tests.kit.storage.passes import clean, keyed
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
 COMPACTED = LogConfig(segment_bytes=400, cleanup_policy="compact", index_interval_bytes=100)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from barnabas.errors import CorruptData
 from barnabas.storage.files import OsFiles
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
-from tests.unit.storage.disk import WatchedFiles
+from tests.kit.storage.disk import WatchedFiles
 
 
 def _index(path: Path, entries: list[tuple[int, int]] | None = None) -> SparseIndex:

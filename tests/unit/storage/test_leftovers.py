@@ -9,7 +9,7 @@ import pytest
 from barnabas.records.batch import assign_in_place
 from barnabas.storage.files import OsFiles
 from barnabas.storage.leftovers import settle
-from tests.unit.storage.disk import batch
+from tests.kit.storage.disk import batch
 
 
 def _segment(directory: Path, base_offset: int, first: int, count: int, suffix: str = "") -> None:

@@ -11,7 +11,7 @@ from barnabas.config import LogConfig
 from barnabas.storage.loading import Loading, LoadingStopped
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.unit.storage.disk import QuickFiles, append, batch
+from tests.kit.storage.disk import QuickFiles, append, batch
 
 NAMES = [TopicPartition("t", number) for number in range(3)]
 

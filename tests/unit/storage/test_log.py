@@ -15,7 +15,7 @@ from barnabas.records.batch import iterate_batches
 from barnabas.records.record import iterate_records
 from barnabas.storage.log import Log
 from barnabas.storage.rolling import RollRule
-from tests.unit.storage.disk import (
+from tests.kit.storage.disk import (
     CRASHED,
     T0,
     WatchedFiles,
@@ -25,7 +25,7 @@ from tests.unit.storage.disk import (
     read,
     records,
 )
-from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
+from tests.kit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 

@@ -10,15 +10,12 @@ from barnabas.errors import (
     OutOfOrderSequenceNumber,
     UnknownProducerId,
 )
-from barnabas.records.batch import TRANSACTIONAL, BatchHeader
+from barnabas.records.batch import TRANSACTIONAL
 from barnabas.records.control_records import ABORT, Marker
 from barnabas.storage.producers import Producers
+from tests.kit.storage.headers import header
 
 LAST = 2**31 - 1
-
-
-def header(sequence: int, count: int = 1, *, epoch: int = 0, attributes: int = 0) -> BatchHeader:
-    return BatchHeader(0, 0, 0, 2, 0, attributes, count - 1, 5, 5, 4000, epoch, sequence, count)
 
 
 class Partition:

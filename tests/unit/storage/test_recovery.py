@@ -10,7 +10,7 @@ from barnabas.config import LogConfig
 from barnabas.records.batch import assign_in_place
 from barnabas.records.control_records import ABORT, Marker, build_marker
 from barnabas.storage.recovery import Start
-from tests.unit.storage.disk import (
+from tests.kit.storage.disk import (
     CLEAN,
     CRASHED,
     T0,
@@ -21,7 +21,7 @@ from tests.unit.storage.disk import (
     read,
     records,
 )
-from tests.unit.storage.times import offset_for_timestamp
+from tests.kit.storage.times import offset_for_timestamp
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 

@@ -12,8 +12,8 @@ from barnabas.errors import OffsetOutOfRange
 from barnabas.records.batch import iterate_batches
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
-from tests.unit.storage.disk import CRASHED, T0, WatchedFiles, append, batch, open_at, read
-from tests.unit.storage.times import offset_for_timestamp
+from tests.kit.storage.disk import CRASHED, T0, WatchedFiles, append, batch, open_at, read
+from tests.kit.storage.times import offset_for_timestamp
 
 SIZE = len(batch(1, 100))
 HOUR_MS = 3_600_000

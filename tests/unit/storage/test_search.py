@@ -9,9 +9,9 @@ import pytest
 from barnabas.errors import CorruptData
 from barnabas.records.batch import HEADER_BYTES, read_header, seal
 from barnabas.records.compression import GZIP, compress
-from tests.unit.records.test_legacy import message
-from tests.unit.storage.disk import T0, append, batch, open_at
-from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
+from tests.kit.storage.batches import message
+from tests.kit.storage.disk import T0, append, batch, open_at
+from tests.kit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 
 def test_st_4_without_a_time_index_the_log_is_asked(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.errors import CorruptData
 from barnabas.storage.segment import Segment, Sizes
-from tests.unit.storage.disk import QuickFiles, WatchedFiles, batch
+from tests.kit.storage.disk import QuickFiles, WatchedFiles, batch
 
 
 def _filled(directory: Path, files: QuickFiles, count: int = 20) -> Segment:

@@ -15,10 +15,10 @@ from barnabas.storage.files import Entry, Lock, OsFiles
 from barnabas.storage.new_log import NewLog
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.unit.broker.hosting import HeldFiles
-from tests.unit.storage.disk import QuickFiles, WatchedFiles, append, batch, read
-from tests.waiting import wait_until
+from tests.kit.broker.hosting import HeldFiles
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.storage.disk import QuickFiles, WatchedFiles, append, batch, read
+from tests.kit.waiting import wait_until
 
 CLUSTER = "Bym1qi5rRNGEX42HBFeknA"
 TOPIC_ID = bytes(range(16))

@@ -15,9 +15,8 @@ from barnabas.records.record import Record
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
 from barnabas.storage.segment import Sizes
-from tests.effort import places
-from tests.unit.storage.compaction.passes import clean, end, keyed, write
-from tests.unit.storage.disk import (
+from tests.kit.effort import places
+from tests.kit.storage.disk import (
     CLEAN,
     CRASHED,
     T0,
@@ -27,7 +26,8 @@ from tests.unit.storage.disk import (
     read,
     records,
 )
-from tests.unit.storage.test_crash import DyingFiles, Killed
+from tests.kit.storage.dying_files import DyingFiles, Killed
+from tests.kit.storage.passes import clean, end, keyed, write
 
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=400, index_interval_bytes=100)
 

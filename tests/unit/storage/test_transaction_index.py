@@ -23,7 +23,7 @@ from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.storage.recovery import Start
 from barnabas.storage.transaction_index import Aborted, AbortedIndex, AbortedTransaction
-from tests.unit.storage.disk import (
+from tests.kit.storage.disk import (
     CLEAN,
     CRASHED,
     T0,

@@ -12,7 +12,7 @@ from barnabas.records.control_records import ABORT, COMMIT, Marker, build_marker
 from barnabas.storage.log import Log
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
-from tests.unit.storage.disk import (
+from tests.kit.storage.disk import (
     CLEAN,
     CRASHED,
     T0,
@@ -22,7 +22,7 @@ from tests.unit.storage.disk import (
     open_at,
     records,
 )
-from tests.unit.storage.times import max_timestamp_offset, offset_for_timestamp
+from tests.kit.storage.times import max_timestamp_offset, offset_for_timestamp
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
 

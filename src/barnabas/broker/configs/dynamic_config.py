@@ -381,9 +381,13 @@ class DynamicConfig:
             _log.error("changed configs of the broker are left out: %s", error)
             return
         tell_changes(before, after)
-        self._config.replace(after)
+        self.put_in_force(after)
+
+    def put_in_force(self, config: BrokerConfig) -> None:
+        """Replace the broker's configuration, and notify those that keep a part of it."""
+        self._config.replace(config)
         for listener in self._listeners:
-            listener(after)
+            listener(config)
 
     async def _load(self, broker_id: int | None) -> dict[str, str]:
         """What the tree holds for one broker or for all, without what cannot be used."""

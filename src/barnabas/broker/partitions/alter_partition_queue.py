@@ -27,15 +27,16 @@ class PendingProposal(NamedTuple):
     answer: asyncio.Future[IsrAnswer]
 
     @property
+    def is_led(self) -> bool:
+        """Whether the partition is still led in the epoch in which this was proposed."""
+        partition = self.partition
+        is_led = partition.is_leader and partition.leader_epoch == self.proposal.leader_epoch
+        return is_led and not self.answer.cancelled()
+
+    @property
     def is_current(self) -> bool:
-        """Whether the partition is still led in the state for which this was proposed."""
-        partition, proposal = self.partition, self.proposal
-        return (
-            not self.answer.done()
-            and partition.is_leader
-            and partition.leader_epoch == proposal.leader_epoch
-            and partition.partition_epoch == proposal.partition_epoch
-        )
+        """Whether the ISR has not been changed otherwise since."""
+        return self.is_led and self.partition.partition_epoch == self.proposal.partition_epoch
 
 
 class AlterPartitionQueue:
@@ -66,6 +67,10 @@ class AlterPartitionQueue:
     async def take(self) -> list[PendingProposal]:
         """Wait for proposals, and take all that are current."""
         await self._arrived.wait()
+        return self.take_now()
+
+    def take_now(self) -> list[PendingProposal]:
+        """All that are current now."""
         self._arrived.clear()
         pending, self._pending = self._pending, {}
         return [each for each in pending.values() if each.is_current]

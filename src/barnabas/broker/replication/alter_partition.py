@@ -147,7 +147,7 @@ class AlterPartition:
         updates = []
         for each in pending:
             answer = answers[each.proposal.topic_partition]
-            if answer.error_code == NONE and each.is_current:
+            if answer.error_code == NONE and each.is_led:
                 updates.append((each.partition, answer))
             if not each.answer.done():
                 each.answer.set_result(answer)

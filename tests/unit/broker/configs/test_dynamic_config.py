@@ -12,13 +12,14 @@ import pytest
 from barnabas.broker.configs.config_edit import Change, Operation, increments, replacement
 from barnabas.broker.configs.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.configs.effective_config import Source, topic_configs
+from barnabas.broker.node import Node
 from barnabas.broker.seams import system_seams
 from barnabas.broker.server import Server
 from barnabas.clock import SystemClock
 from barnabas.cluster import config_changes, layout
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.loading import children
-from barnabas.cluster.store import Create, Delete, SessionState, Set, Znode
+from barnabas.cluster.store import Create, Delete, MetadataStore, SessionState, Set, Znode
 from barnabas.cluster.store import Operation as StoreOperation
 from barnabas.config import TOPIC_KEYS, BrokerConfig, key_of
 from barnabas.controller.topics import NewTopic
@@ -29,8 +30,8 @@ from barnabas.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
-from tests.unit.broker.brokers import delete_topic
-from tests.waiting import until
+from tests.kit.broker.brokers import delete_topic
+from tests.kit.waiting import until
 
 CHANGES = "/config/changes"
 
@@ -83,12 +84,24 @@ class Beset:
         await self._store.close()
 
 
+def dynamic_of(node: Node, store: MetadataStore) -> DynamicConfig:
+    """One more, on another store."""
+    return DynamicConfig(
+        store,
+        node.view,
+        node.current_config,
+        node.clock,
+        node.replicas,
+        node.controller,
+        (node.replicas.broker_config_changed,),
+    )
+
+
 class Running:
     """A server, its metadata store and what tests ask of them."""
 
     def __init__(self, server: Server, clock: LateClock) -> None:
-        assert server._metadata is not None
-        self.server, self.clock, self.store = server, clock, server._metadata
+        self.server, self.clock, self.store = server, clock, server.node.store
         self.node = server.node
         self.dynamic = server.node.dynamic_config
 
@@ -235,14 +248,11 @@ def test_a_brokers_settings_are_obeyed_and_outlive_it(tmp_path: Path) -> None:
     async def change(running: Running) -> None:
         await running.node.controller.create_topic(NewTopic("t"))
         (replica,) = running.node.replicas
-        told: list[BrokerConfig] = []
-        running.node.config_listeners.append(told.append)
         await running.dynamic.alter_broker(None, replacement([("message.max.bytes", "3000")]))
         assert replica.log.config.max_message_bytes == 3000
         await running.dynamic.alter_broker(0, replacement([("message.max.bytes", "2000")]))
         assert replica.log.config.max_message_bytes == 2000
-        assert [config.int("message.max.bytes") for config in told] == [3000, 2000]
-        assert running.node.config is told[-1]
+        assert running.node.config.int("message.max.bytes") == 2000
         written = b'{"version":1,"config":{"message.max.bytes":"%d"}}'
         assert await running.data("/config/brokers/0") == written % 2000
         assert await running.data("/config/brokers/<default>") == written % 3000
@@ -316,8 +326,8 @@ def test_what_somebody_else_wrote_meanwhile_is_kept(tmp_path: Path) -> None:
         await running.node.controller.create_topic(NewTopic("t"))
         (replica,) = running.node.replicas
         rival = Set("/config/topics/t", layout.encode_config({"segment.bytes": "700"}))
-        dynamic = DynamicConfig(
-            Beset(running.store, lambda: running.store.commit([rival])), running.node
+        dynamic = dynamic_of(
+            running.node, Beset(running.store, lambda: running.store.commit([rival]))
         )
         await dynamic.start()
         try:
@@ -339,7 +349,7 @@ def test_without_a_session_nothing_is_changed_and_the_client_is_told(tmp_path: P
         await running.node.controller.create_topic(NewTopic("t"))
         store = EmbeddedStore()
         session = store.session()
-        dynamic = DynamicConfig(session, running.node)
+        dynamic = dynamic_of(running.node, session)
         await dynamic.start()
         session.expire()
         try:
@@ -358,8 +368,8 @@ def test_a_topic_that_goes_meanwhile_gets_no_settings(tmp_path: Path) -> None:
     async def scenario(running: Running) -> None:
         await running.node.controller.create_topic(NewTopic("t"))
         await running.store.commit([Delete("/config/topics/t")])  # as of an old topic
-        dynamic = DynamicConfig(
-            Beset(running.store, lambda: delete_topic(running.node.controller, "t")), running.node
+        dynamic = dynamic_of(
+            running.node, Beset(running.store, lambda: delete_topic(running.node.controller, "t"))
         )
         await dynamic.start()
         try:

@@ -23,8 +23,7 @@ from barnabas.errors import (
     StaleBrokerEpoch,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.unit.broker.brokers import (
+from tests.kit.broker.brokers import (
     T0,
     Brokers,
     SomeBroker,
@@ -33,7 +32,8 @@ from tests.unit.broker.brokers import (
     made,
     scenario,
 )
-from tests.waiting import until
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until
 
 # --- deletion --------------------------------------------------------------------------------
 

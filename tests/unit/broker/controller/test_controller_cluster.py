@@ -31,7 +31,7 @@ from barnabas.errors import (
     NotController,
     TopicAlreadyExists,
 )
-from tests.unit.broker.brokers import (
+from tests.kit.broker.brokers import (
     T0,
     Brokers,
     SomeBroker,
@@ -41,7 +41,7 @@ from tests.unit.broker.brokers import (
     made,
     scenario,
 )
-from tests.waiting import until
+from tests.kit.waiting import until
 
 # --- what brokers hear -----------------------------------------------------------------------
 

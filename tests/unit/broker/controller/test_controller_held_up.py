@@ -10,8 +10,8 @@ import pytest
 from barnabas.cluster import layout
 from barnabas.cluster.store import Operation, Set
 from barnabas.types import TopicPartition
-from tests.unit.broker.brokers import T0, Brokers, alive, assigned, made, scenario
-from tests.waiting import until
+from tests.kit.broker.brokers import T0, Brokers, alive, assigned, made, scenario
+from tests.kit.waiting import until
 
 
 def test_re_10_who_asks_again_and_again_holds_up_no_election() -> None:

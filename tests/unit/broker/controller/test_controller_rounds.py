@@ -32,8 +32,8 @@ from barnabas.errors import (
     UnknownTopicOrPartition,
 )
 from barnabas.types import TopicPartition
-from tests.unit.broker.brokers import delete_topic
-from tests.unit.broker.controller.test_runner import BROKER, Host, run, runner_of
+from tests.kit.broker.brokers import delete_topic
+from tests.kit.broker.controller_host import BROKER, Host, run, runner_of
 
 
 class CountingStore(EmbeddedStore):

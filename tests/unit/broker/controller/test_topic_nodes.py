@@ -14,7 +14,7 @@ from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.layout import StateNode, TopicNode
 from barnabas.cluster.store import BadVersion, Create, Delete, Set
 from barnabas.types import TopicPartition
-from tests.unit.cluster.whole_tree import load_topics
+from tests.kit.whole_tree import load_topics
 
 ID = b"\1" * 16
 

@@ -21,10 +21,10 @@ from barnabas.client.producer.producer import Producer
 from barnabas.client.sync.producer import SyncAdmin
 from barnabas.errors import ConfigError
 from barnabas.protocol.api import FETCH
-from tests.raw_client import PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill, only, values
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
+from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.produces import fill
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 
 
 def broker_threads() -> list[str]:

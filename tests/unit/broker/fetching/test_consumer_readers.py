@@ -20,13 +20,12 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import FETCH
 from barnabas.protocol.messages.fetch import PartitionData
-from tests.raw_client import AN_HOUR_MS, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.following import NAME, Site, leading, led, level, pair, run, topic
-from tests.unit.broker.handlers.test_fetch import only, topic_id_of
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.replicated import Follower, Shared, fill, inside, values
-from tests.waiting import until
+from tests.kit.broker.fetches import fetch_request, only
+from tests.kit.broker.following import NAME, Site, leading, led, level, pair, run, topic
+from tests.kit.broker.replicated import Follower, Shared, fill, inside, values
+from tests.kit.broker.topics import create, topic_id_of
+from tests.kit.raw_client import AN_HOUR_MS, RawClient, batch
+from tests.kit.waiting import until
 
 RACKS = {0: "east", 1: "west", 2: "west"}
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -190,12 +189,12 @@ def test_re_2_without_the_selector_the_leader_serves(
     server = node._server.node
     before = server.config
     plain = {k: v for k, v in before.properties.items() if k != "replica.selector.class"}
-    inside(node, lambda: server.set_config(BrokerConfig(plain)))
+    inside(node, lambda: server.dynamic_config.put_in_force(BrokerConfig(plain)))
     try:
         found = fetch(client, shared)
         assert (found.preferred_read_replica, len(values(found))) == (-1, 3)
     finally:
-        inside(node, lambda: server.set_config(before))
+        inside(node, lambda: server.dynamic_config.put_in_force(before))
 
 
 def test_re_2_in_a_session_it_is_said_each_time(
@@ -352,7 +351,7 @@ def test_who_waits_at_a_follower_hears_that_its_log_has_begun_anew(tmp_path: Pat
             leading(one, two)
             one.append(NAME, b"x")
             await level(one, two)
-            two.fetchers.unfollow(two.replica(NAME))
+            two.fetchers.unfollowing(two.replica(NAME))
             for _ in range(9):
                 one.append(NAME, b"x")
             one.replica(NAME).log.raise_log_start(10)
@@ -360,7 +359,7 @@ def test_who_waits_at_a_follower_hears_that_its_log_has_begun_anew(tmp_path: Pat
             waiting = asyncio.create_task(asyncio.to_thread(_wait_for, two, 1))
             await asyncio.sleep(0.05)
             assert not waiting.done()
-            two.fetchers.follow_id(two.replica(NAME), 1)
+            two.fetchers.following(two.replica(NAME), 1)
             assert (await waiting).error_code == OffsetOutOfRange.code
 
     run(test)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas import Broker
-from barnabas.broker.security.authorization import AllowAll, Needs, Operation, Principal
+from barnabas.broker.security.authorization import Needs, Operation, Principal
 from barnabas.clock import SystemClock
 from barnabas.errors import (
     FencedLeaderEpoch,
@@ -21,12 +21,20 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.replication.fetch_session import FetchSession
-from tests.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import only, topic_id_of
-from tests.unit.broker.handlers.test_fetch import request as consumer_request
-from tests.unit.broker.handlers.test_produce import request as produce_request
-from tests.unit.broker.replicated import Follower, Shared, fill, inside, replicas_of, values
+from tests.kit.broker.authorizers import authorized_by
+from tests.kit.broker.fetches import fetch_request, only
+from tests.kit.broker.produces import produce_request
+from tests.kit.broker.replicated import (
+    Follower,
+    Shared,
+    fill,
+    inside,
+    meet,
+    parts_of,
+    values,
+)
+from tests.kit.broker.topics import create, topic_id_of
+from tests.kit.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
 
 WAIT = {"max_wait_ms": 10_000}
 
@@ -87,13 +95,13 @@ def test_consumers_see_what_the_follower_has(
     """RE-4, CO-7: a consumer that waits is answered when the high watermark rises."""
     topic = replicated.name.topic
     fill(client, topic, batch(b"a"), batch(b"b"))
-    assert values(only(client.call(FETCH, 11, consumer_request(topic)))) == []
-    client.send(FETCH, 11, consumer_request(topic, **WAIT))
+    assert values(only(client.call(FETCH, 11, fetch_request(topic)))) == []
+    client.send(FETCH, 11, fetch_request(topic, **WAIT))
     follower.fetch(0)
     assert _is_silent(client, 0.05)
     follower.fetch(1)
     assert values(only(client.receive(FETCH, 11)[1])) == [b"a"]
-    client.send(FETCH, 11, consumer_request(topic, 1, **WAIT))
+    client.send(FETCH, 11, fetch_request(topic, 1, **WAIT))
     assert _is_silent(client, 0.05)
     follower.fetch(2)
     assert not _is_silent(client, 3)  # at once, which is long before its wait is over
@@ -281,7 +289,7 @@ def test_who_is_put_out_of_the_isr_by_the_controller_comes_back(
 
 
 def _set_live(replicated: Shared, live: dict[int, int]) -> None:
-    replicas_of(replicated.broker).live = live
+    meet(parts_of(replicated.broker), live)
 
 
 def test_re_8_an_idle_follower_is_no_slow_one(
@@ -388,7 +396,7 @@ def test_re_10_a_log_that_diverges_is_told_where(
 
 def test_re_2_a_follower_serves_nobody(client: RawClient, replicated: Shared) -> None:
     replicated.told(leader=1)
-    found = only(client.call(FETCH, 11, consumer_request(replicated.name.topic)))
+    found = only(client.call(FETCH, 11, fetch_request(replicated.name.topic)))
     assert found.error_code == NotLeaderOrFollower.code
 
 
@@ -400,7 +408,7 @@ def test_who_is_refused_hears_of_the_leader_before_the_metadata_does(
     old_epoch = replicated.leader_epoch
     for leader, epoch, error in ((1, -1, NotLeaderOrFollower), (0, old_epoch, FencedLeaderEpoch)):
         replicated.told(leader=leader)
-        wanted = consumer_request(replicated.topic_id, current_leader_epoch=epoch)
+        wanted = fetch_request(replicated.topic_id, current_leader_epoch=epoch)
         found = only(client.call(FETCH, FETCH.max_version, wanted))
         assert found.error_code == error.code
         told = found.current_leader
@@ -425,14 +433,10 @@ class _NoBrokers:
 
 
 def test_only_brokers_follow(node: Broker, replicated: Shared, follower: Follower) -> None:
-    assert node._server is not None
-    inside(node, lambda: setattr(node._server.node, "authorizer", _NoBrokers()))  # type: ignore[union-attr]
-    try:
+    with authorized_by(_NoBrokers()):
         assert follower.fetch(0).error_code == TopicAuthorizationFailed.code
         follower.broker_id = -2
         assert follower.fetch(0).error_code == 0
-    finally:
-        inside(node, lambda: setattr(node._server.node, "authorizer", AllowAll()))  # type: ignore[union-attr]
     assert replicated.replica.partition.follower_end_offset(1) == -1
 
 

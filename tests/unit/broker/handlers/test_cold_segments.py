@@ -23,10 +23,10 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.storage.files import Bytes, File, OsFile, OsFiles
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import only, request, values
-from tests.unit.broker.handlers.test_fetch_cold import log_of, on_loop
-from tests.unit.broker.handlers.test_produce import produce
+from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.loops import log_of, on_loop
+from tests.kit.broker.produces import produce
+from tests.kit.raw_client import RawClient, batch
 
 SEGMENTS = 60
 T0 = 1_700_000_000_000
@@ -140,7 +140,7 @@ def test_a_fetch_opens_nothing_cold_on_the_loop(
     client: RawClient, cold: SlowDisk, max_bytes: int, isolation_level: int
 ) -> None:
     for offset in (0, 37, SEGMENTS - 1):
-        wanted = request(
+        wanted = fetch_request(
             "t", offset, max_bytes=max_bytes, isolation_level=isolation_level, max_wait_ms=0
         )
         wanted.topics[0].partitions[0].partition_max_bytes = max_bytes

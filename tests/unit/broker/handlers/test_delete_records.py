@@ -28,11 +28,11 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.raw_client import PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill, only, topic_id_of, values
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.replicated import EPOCHS, Follower, Shared, inside, replicas_of
+from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.produces import fill
+from tests.kit.broker.replicated import EPOCHS, Follower, Shared, inside, replicas_of
+from tests.kit.broker.topics import create, topic_id_of
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 
 LATEST = DELETE_RECORDS.max_version
 

@@ -15,9 +15,9 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.conftest import create
-from tests.unit.broker.handlers.test_fetch import fill
+from tests.kit.broker.produces import fill
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient, batch
 
 LATEST = DESCRIBE_LOG_DIRS.max_version
 

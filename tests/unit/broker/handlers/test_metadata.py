@@ -22,7 +22,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 
 def ask(

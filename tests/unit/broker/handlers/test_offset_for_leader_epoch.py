@@ -14,8 +14,8 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.types import TopicPartition
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import fill
+from tests.kit.broker.produces import fill
+from tests.kit.raw_client import RawClient, batch
 
 LATEST = OFFSET_FOR_LEADER_EPOCH.max_version
 

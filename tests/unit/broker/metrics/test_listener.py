@@ -21,9 +21,9 @@ from barnabas.broker.metrics.listener import (
     MetricsListener,
 )
 from barnabas.errors import ConfigError
-from tests.integration.broker_process import free_port
-from tests.raw_client import PATIENCE_S
-from tests.waiting import until
+from tests.kit.processes.broker_process import free_port
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until
 
 PAGE = b"# TYPE m gauge\nm 1.0\n"
 SHORT_S = 0.5

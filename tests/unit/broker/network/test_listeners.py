@@ -20,7 +20,7 @@ from barnabas.config import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.protocol.api import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest
-from tests.raw_client import RawClient
+from tests.kit.raw_client import RawClient
 
 
 def config(**properties: str) -> BrokerConfig:

@@ -26,8 +26,8 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.storage.files import Bytes, OsFile
 from barnabas.types import FileSlice
-from tests.raw_client import PATIENCE_S, RawClient, batch
-from tests.unit.broker.conftest import create
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 
 
 def request(topic: str, index: int = 0, acks: int = -1, timeout_ms: int = 5000) -> ProduceRequest:

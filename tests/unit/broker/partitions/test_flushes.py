@@ -12,9 +12,9 @@ from barnabas.broker.partitions.replica import Replica
 from barnabas.errors import KafkaStorageError
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from barnabas.replication.follower_state import FollowerFetch
-from tests.raw_client import PATIENCE_S
-from tests.unit.broker.hosting import HeldFiles, Hosted
-from tests.waiting import until
+from tests.kit.broker.hosting import HeldFiles, Hosted
+from tests.kit.raw_client import PATIENCE_S
+from tests.kit.waiting import until
 
 FLUSHED = {"flush_messages": "1"}
 

@@ -13,10 +13,10 @@ from barnabas import Broker
 from barnabas.protocol.api import DELETE_TOPICS
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.storage.log import LogAbandoned
-from tests.raw_client import RawClient
-from tests.unit.broker.conftest import create
-from tests.unit.broker.hosting import HeldFiles, Hosted
-from tests.waiting import until
+from tests.kit.broker.hosting import HeldFiles, Hosted
+from tests.kit.broker.topics import create
+from tests.kit.raw_client import RawClient
+from tests.kit.waiting import until
 
 OLD = {"segment_bytes": "1000", "retention_ms": "1"}
 
@@ -89,8 +89,8 @@ def test_st_10_whoever_holds_a_deleted_log_learns_that_it_is_gone(tmp_path: Path
     try:
         replica.log.flush()
     except OSError as error:
-        hosted.replicas.fail_directory(replica, error)
-    hosted.replicas.fail_directory(replica, OSError(5, "EIO"))
+        replica.fail(error)
+    replica.fail(OSError(5, "EIO"))
     assert not hosted.has_failed
     hosted.store.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -14,10 +14,9 @@ from barnabas.cluster import layout
 from barnabas.cluster.image import BrokerImage, Endpoint, PartitionImage
 from barnabas.cluster.store import Create, Delete, MetadataStore, NodeExists, NoNode
 from barnabas.controller.topics import NewTopic
-from barnabas.records.control_records import COMMIT, Marker, build_marker
 from barnabas.types import TopicPartition
-from tests.raw_client import PATIENCE_S
-from tests.waiting import until
+from tests.kit.broker.scenes import append, play
+from tests.kit.waiting import until
 
 LAG_MS = 1_500
 
@@ -28,11 +27,6 @@ def cluster() -> Iterator[Cluster]:
     config = {"replica.lag.time.max.ms": str(LAG_MS), "replica.fetch.wait.max.ms": "100"}
     with Cluster(3, config=config) as made:
         yield made
-
-
-def play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
-    """On the loop of the brokers, within bounds."""
-    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def seen(server: Server, number: int = 0, topic: str = "t") -> PartitionImage:
@@ -54,17 +48,8 @@ async def follow_no_more(controller: Server, leader: Server, follower: Server) -
     """A topic whose second follower has stopped to fetch."""
     await controller.node.controller.create_topic(NewTopic("t", assignment={0: [2, 3, 1]}))
     await until(lambda: all("t" in each.node.image.topics for each in (follower, leader)))
-    assert follower._neighbours is not None
-    await follower._neighbours.fetchers.stop()
-
-
-def append(leader: Server, numbers: Iterable[int], topic: str = "t") -> None:
-    """Something that the followers have not: who has everything is never too slow."""
-    for number in numbers:
-        marker = build_marker(Marker(0, leader.clock.wall_ms(), COMMIT, 0), 1, 0)
-        replica = leader.node.replicas.leader_of(TopicPartition(topic, number))
-        replica.append_control(memoryview(bytearray(marker)), leader.clock.wall_ms())
-    leader.node.replicas.write_staged()
+    assert follower.parts.others is not None
+    await follower.parts.others.fetchers.stop()
 
 
 def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: Cluster) -> None:
@@ -80,8 +65,8 @@ def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: 
         await until(lambda: "t" in leader.node.image.topics)
         assert cluster._store is not None
         zxid = cluster._store._tree.zxid
-        assert follower._neighbours is not None
-        await follower._neighbours.fetchers.stop()
+        assert follower.parts.others is not None
+        await follower.parts.others.fetchers.stop()
         append(leader, range(30))
         append(controller, range(1), "own")
         await until(lambda: all(seen(controller, n).isr == (2, 1) for n in range(30)))

@@ -14,9 +14,9 @@ import pytest
 from barnabas.cluster.image import Endpoint
 from barnabas.protocol.api import LIST_OFFSETS
 from barnabas.types import TopicPartition
-from tests.unit.broker.following import NAME, leading, led, level, pair, relayed, run, topic
-from tests.unit.storage.scarce import without_descriptors
-from tests.waiting import until
+from tests.kit.broker.following import NAME, leading, led, level, pair, relayed, run, topic
+from tests.kit.storage.scarce import without_descriptors
+from tests.kit.waiting import until
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
@@ -278,7 +278,7 @@ def test_a_mistake_of_ours_elsewhere_does_not_end_the_fetcher(
             await asyncio.sleep(0.5)  # refused by now, and left out until its rest is over
             log = two.replica(TopicPartition("t", 1)).log
             epochs, log.epochs = log.epochs, None  # type: ignore[assignment]
-            await until(lambda: "has failed, and begins anew" in caplog.text)
+            await until(lambda: "has failed, and starts again" in caplog.text)
             log.epochs = epochs
             for _ in range(3):
                 one.append(NAME, b"a")

@@ -57,11 +57,11 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.raw_client import RawClient, batch
-from tests.unit.broker.handlers.test_fetch import request as fetch_request
-from tests.unit.broker.handlers.test_produce import produce
-from tests.unit.broker.replicated import inside
-from tests.waiting import wait_until
+from tests.kit.broker.fetches import fetch_request
+from tests.kit.broker.produces import produce
+from tests.kit.broker.replicated import inside
+from tests.kit.raw_client import RawClient, batch
+from tests.kit.waiting import wait_until
 
 COUNT = 10_000
 NUMBERS = range(COUNT)
@@ -224,7 +224,9 @@ def test_unanswered_requests_count_by_their_bytes(
 
     def owed() -> tuple[int, int]:
         assert node._server is not None
-        channels = [each for router in node._server._routers for each in router._channels.values()]
+        channels = [
+            each for router in node._server.parts.routers for each in router._channels.values()
+        ]
         fullest = max((each for each in channels if each), key=lambda each: each._kept_bytes)
         return fullest._kept_bytes, len(fullest._slots)
 

@@ -26,11 +26,11 @@ from barnabas.records.record import BatchBuilder
 from barnabas.types import TopicPartition
 from simulation.whole.loop import VirtualLoop
 from simulation.whole.seams import VirtualClock
-from tests.clocks import SteppedClock
-from tests.raw_client import RawClient
-from tests.simulation.whole.set_clock import SetClock
-from tests.unit.broker.handlers.test_fetch import fill
-from tests.waiting import until
+from tests.kit.broker.produces import fill
+from tests.kit.clocks import SteppedClock
+from tests.kit.raw_client import RawClient
+from tests.kit.set_clock import SetClock
+from tests.kit.waiting import until
 
 DAY_MS = 86_400_000
 

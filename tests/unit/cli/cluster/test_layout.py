@@ -20,7 +20,7 @@ from barnabas.cli.cluster.layout import (
 )
 from barnabas.cli.server.pid_file import claim, process_began_ticks
 from barnabas.config import BrokerConfig
-from tests.integration.broker_process import free_port
+from tests.kit.processes.broker_process import free_port
 
 
 def test_it_has_three_brokers_on_ports_that_nobody_has(tmp_path: Path) -> None:

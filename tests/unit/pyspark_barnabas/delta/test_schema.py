@@ -13,7 +13,7 @@ from pyspark.sql import types as spark
 from barnabas.errors import ConfigError
 from pyspark_barnabas.delta.schema import arrow_schema
 from pyspark_barnabas.delta.table import Table
-from tests.unit.pyspark_barnabas.delta.test_table import files, of_batch, options_of, read
+from tests.kit.pipeline.delta_tables import files, of_batch, options_of, read
 
 ITEM = pa.struct([("price", pa.int64())])
 NESTED = pa.schema(

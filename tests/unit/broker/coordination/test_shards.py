@@ -19,7 +19,7 @@ from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.coordination.pending_reply import joined, settled
 from barnabas.broker.coordination.shard import Shard, Surroundings
 from barnabas.broker.coordination.shards import Shards
-from barnabas.broker.network.channel import Outcome, Staged
+from barnabas.broker.network.outcome import Outcome, Staged
 from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.clock import SystemClock

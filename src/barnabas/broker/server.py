@@ -41,7 +41,7 @@ from barnabas.broker.network.router import Router
 from barnabas.broker.partitions.cleaner_schedule import Cleaning
 from barnabas.broker.partitions.housekeeping import Housekeeping
 from barnabas.broker.partitions.replicas import Replicas
-from barnabas.broker.runtime.disk_threads import OF_THE_LOOP
+from barnabas.broker.runtime.disk_threads import LOOP_THREADS
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Machine, this_machine
 from barnabas.cluster.embedded import EmbeddedStore
@@ -96,7 +96,7 @@ class Server:
         self._metrics: MetricsListener | None = None
         self._replicas: Replicas | None = None
         self._node: Node | None = None
-        self._lanes = OF_THE_LOOP
+        self._lanes = LOOP_THREADS
         self._is_dynamic = False  # the tree's settings are in force, and followed
         self._telling: set[asyncio.Task[None]] = set()
         self.failure: asyncio.Future[str] | None = None

@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.partitions.replicas import Replicas
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.config import BrokerConfig
 from barnabas.config.topic_keys import LONG_MAX
@@ -194,7 +194,7 @@ class Housekeeping:
     async def _enforce_retention(self) -> None:
         for replica in self._hosted():
             if replica.log.unsettled is not None:
-                # It was cut just now, and a lane is having that put on disk, which would be done
+                # It was cut just now, and a thread is having that put on disk, which would be done
                 # on the loop here. The next round will do.
                 continue
             try:
@@ -238,7 +238,7 @@ class Housekeeping:
             self._replicas.fail_directory(replica, error)
 
     async def _in_lane(self, action: Callable[[], object]) -> None:
-        await in_lane(self._replicas.lanes.background, action)
+        await run_in(self._replicas.lanes.background, action)
 
     def _hosted(self) -> Iterator[Replica]:
         """All replicas, but for those that are deleted or replaced before their turn has come."""

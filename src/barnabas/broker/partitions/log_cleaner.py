@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.partitions.cleaner_process import CleanerProcess
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.config import BrokerConfig
 from barnabas.errors import CorruptData
@@ -91,7 +91,7 @@ class LogCleaner:
         self._config = config
 
     async def _in_lane(self, action: Callable[[], T]) -> T:
-        return await in_lane(self._replicas.lanes.background, action)
+        return await run_in(self._replicas.lanes.background, action)
 
     async def end(self) -> None:
         """No process is left when this returns; the next pass starts another."""

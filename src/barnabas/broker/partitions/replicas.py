@@ -20,7 +20,7 @@ from barnabas.broker.partitions.log_changes import LogChanges
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.staged_writes import StagedWrites
 from barnabas.broker.runtime.descriptors import Shortage
-from barnabas.broker.runtime.disk_threads import OF_THE_LOOP, Lanes
+from barnabas.broker.runtime.disk_threads import LOOP_THREADS, DiskThreads
 from barnabas.broker.runtime.steps import Steps, at_once
 from barnabas.broker.state_changes import RoleChange, role_lines
 from barnabas.clock import Clock
@@ -114,7 +114,7 @@ class Replicas:
         store: LogStore,
         config: BrokerConfig,
         clock: Clock,
-        lanes: Lanes = OF_THE_LOOP,
+        lanes: DiskThreads = LOOP_THREADS,
         keep_objects: Callable[[], None] = _nobody,
     ) -> None:
         self.lanes = lanes

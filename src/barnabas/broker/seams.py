@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from barnabas.broker.network.listeners import Listener, bind
 from barnabas.broker.runtime.descriptors import Descriptors, of_this_process
-from barnabas.broker.runtime.disk_threads import Lanes, threads
+from barnabas.broker.runtime.disk_threads import DiskThreads, new_disk_threads
 from barnabas.clock import Clock, Random, SystemClock, SystemRandom
 from barnabas.storage.files import Files, OsFiles
 
@@ -33,7 +33,7 @@ class Seams(NamedTuple):
     """Listening sockets for (listener, backlog): see `listeners.bind`."""
     boot_id: Callable[[], bytes]
     """Which boot of the machine this is; empty where nobody can tell."""
-    lanes: Callable[[], Lanes] = threads
+    lanes: Callable[[], DiskThreads] = new_disk_threads
     """Where one broker's calls wait for the disk."""
     cleans_inline: bool = False
     """Compact in this process, where there can be no other one (`log_cleaner`)."""

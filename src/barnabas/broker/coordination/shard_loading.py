@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.coordinator.decision import NO_PRODUCER_ID, StateRecord
 from barnabas.coordinator.records import InternalRecord, UnknownRecordType
 from barnabas.errors import CorruptData
@@ -36,11 +36,11 @@ async def replay(
     machine: CoordinatorMachine,
     decode: Decode,
     read_bytes: int,
-    lane: Executor | None = None,
+    pool: Executor | None = None,
 ) -> AsyncIterator[None]:
     """Apply everything in the log, also what is appended meanwhile; yields between its slices.
 
-    `read_bytes`: from the disk at once, in a thread of the `lane`.
+    `read_bytes`: from the disk at once, in a thread of the `pool`.
 
     When it ends the machine is at the log's end, and nothing has been awaited since. Raises
     CorruptData, with the offset, for what cannot be read; OSError.
@@ -52,7 +52,7 @@ async def replay(
         slices = log.read(max(offset, log.log_start_offset), read_bytes, log.log_end_offset)
         if not slices:
             return  # compaction has emptied what is left
-        data = await in_lane(lane, partial(_read, slices))
+        data = await run_in(pool, partial(_read, slices))
         yield
         slice_end = loop.time() + _SLICE_S
         applied = 0

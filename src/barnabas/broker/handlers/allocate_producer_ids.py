@@ -6,7 +6,7 @@ Our own brokers take theirs from the metadata store; a Kafka in the same cluster
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.security.cluster_action import is_broker
 from barnabas.errors import (
     BrokerIdNotRegistered,

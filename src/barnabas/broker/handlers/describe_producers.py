@@ -6,7 +6,7 @@ With the offset at which each open transaction began: so one that hangs is found
 from __future__ import annotations
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from barnabas.protocol.messages.describe_producers import (

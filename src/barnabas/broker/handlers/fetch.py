@@ -22,8 +22,8 @@ from barnabas.broker.fetching.parked_fetch import ParkedFetch
 from barnabas.broker.fetching.read_budget import ReadBudget
 from barnabas.broker.fetching.reader import CONSUMER, END_PROBE, Reader
 from barnabas.broker.fetching.replica_readers import EndProbe, FollowerReader
-from barnabas.broker.network.channel import Outcome
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.network.outcome import Outcome
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
 from barnabas.errors import InvalidFetchSessionEpoch, KafkaError
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -192,8 +192,8 @@ class _Fetch:
         if found.budget.cold:
             found.release()
             calls = [warming(*each) for each in found.budget.cold]
-            lane = self._context.node.replicas.lanes.reads
-            await in_lane(lane, partial(_call_all, calls))
+            pool = self._context.node.replicas.lanes.reads
+            await run_in(pool, partial(_call_all, calls))
             found = self._pass(is_warmed=True)
             for _ in self._read(found):
                 await asyncio.sleep(0)
@@ -246,8 +246,8 @@ class _Fetch:
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
         """The answer when its bytes are in the page cache; the thread reads no more than those."""
-        lane = self._context.node.replicas.lanes.reads
-        reading = asyncio.get_running_loop().run_in_executor(lane, _warm, cold)
+        pool = self._context.node.replicas.lanes.reads
+        reading = asyncio.get_running_loop().run_in_executor(pool, _warm, cold)
         try:
             await asyncio.shield(reading)
         except OSError as error:

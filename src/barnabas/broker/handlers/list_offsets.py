@@ -23,9 +23,9 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.partitions.replica import Replica
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.slices import Pace, Slices, sliced
 from barnabas.errors import (
     CorruptData,
@@ -148,13 +148,13 @@ async def _search_all(
 
 async def _looked_up(context: Context, log: Log, timestamp: int) -> Lookup:
     """The search in a thread; again, if the log has lost what it looked into."""
-    lane = context.node.replicas.lanes.reads
+    pool = context.node.replicas.lanes.reads
     while True:
         is_newest = timestamp == MAX_TIMESTAMP
         lookup = newest_lookup(log) if is_newest else timestamp_lookup(log, timestamp)
         failure: Exception | None = None
         try:
-            await in_lane(lane, lookup.run)
+            await run_in(pool, lookup.run)
         except (OSError, CorruptData) as error:
             failure = error
         if lookup.is_of(log):

@@ -12,7 +12,7 @@ from typing import Any
 
 from barnabas.broker.context import Context
 from barnabas.broker.controller.deadline import within
-from barnabas.broker.network.channel import Outcome
+from barnabas.broker.network.outcome import Outcome
 from barnabas.broker.runtime.slices import Pace, Slices, freed, sliced
 from barnabas.broker.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from barnabas.broker.security.authorized_operations import authorized_operations
@@ -270,6 +270,6 @@ def _partition(
 def _why_not_led(context: Context, leader: BrokerImage | None) -> int:
     if leader is None:
         return LeaderNotAvailable.code
-    if any(endpoint.listener == context.listener for endpoint in leader.endpoints):
+    if any(endpoint.listener == context.client.listener for endpoint in leader.endpoints):
         return NONE
     return (ListenerNotFound if context.version >= _TELLS_LISTENERS else LeaderNotAvailable).code

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Hold, Later, Outcome, Staged
+from barnabas.broker.network.outcome import Hold, Later, Outcome, Staged
 from barnabas.broker.partitions.batch_conversion import Preparation
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.security.authorization import Operation, ResourceType
@@ -132,7 +132,7 @@ class _Produced(Staged):
     def _prepared(self, topic: str, data: PartitionProduceData, batch: memoryview) -> None:
         """What is compressed was good once: this connection's next to the topic is believed."""
         data.records = batch
-        verified_topics = self._context.verified_topics
+        verified_topics = self._context.client.verified_topics
         if topic not in verified_topics and codec_of(batch) != NONE:
             if len(verified_topics) >= _MAX_VERIFIED:
                 verified_topics.clear()
@@ -229,7 +229,7 @@ def in_doubt(context: Context, topic: str, batch: memoryview, now_ms: int) -> bo
     does so from the beginning."""
     return (
         not is_plausible(batch, now_ms)
-        or (topic not in context.verified_topics and codec_of(batch) != NONE)
+        or (topic not in context.client.verified_topics and codec_of(batch) != NONE)
         or context.node.preparer.walks_all
     )
 

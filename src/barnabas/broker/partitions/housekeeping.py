@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.replica_removal import ReplicaRemoval
 from barnabas.broker.partitions.replicas import Replicas
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.config.topic_keys import LONG_MAX
 from barnabas.errors import CorruptData
@@ -219,7 +219,7 @@ class Housekeeping:
             replica.fail(error)
 
     async def _in_lane(self, action: Callable[[], object]) -> None:
-        await in_lane(self._replicas.lanes.background, action)
+        await run_in(self._replicas.lanes.background, action)
 
     def _hosted(self) -> Iterator[Replica]:
         """All replicas, but for those that are deleted or replaced before their turn has come."""

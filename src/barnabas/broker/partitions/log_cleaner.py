@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.cleaner_process import CleanerProcess
-from barnabas.broker.runtime.disk_threads import in_lane
+from barnabas.broker.runtime.disk_threads import run_in
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.errors import CorruptData
 from barnabas.records.record import DEFAULT_LIMIT_BYTES
@@ -90,7 +90,7 @@ class LogCleaner:
         self._told: dict[TopicPartition, str] = {}
 
     async def _in_lane(self, action: Callable[[], T]) -> T:
-        return await in_lane(self._replicas.lanes.background, action)
+        return await run_in(self._replicas.lanes.background, action)
 
     async def end(self) -> None:
         """No process is left when this returns; the next pass starts another."""

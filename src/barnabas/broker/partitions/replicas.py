@@ -13,7 +13,7 @@ from barnabas.broker.configs.current_config import CurrentConfig
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.staged_writes import StagedWrites
 from barnabas.broker.runtime.descriptors import Shortage
-from barnabas.broker.runtime.disk_threads import OF_THE_LOOP, Lanes
+from barnabas.broker.runtime.disk_threads import LOOP_THREADS, DiskThreads
 from barnabas.clock import Clock
 from barnabas.config import BrokerConfig
 from barnabas.config.topic_keys import LogConfig
@@ -58,7 +58,7 @@ class Replicas:
         store: LogStore,
         config: CurrentConfig,
         clock: Clock,
-        lanes: Lanes = OF_THE_LOOP,
+        lanes: DiskThreads = LOOP_THREADS,
     ) -> None:
         self.view = view
         self.clock = clock

@@ -184,7 +184,7 @@ def test_a_reader_that_leaves_does_not_close_the_file_under_the_thread(
         assert cold.warming.wait(PATIENCE_S)
     assert node._server is not None
     router = node._server.parts.routers[0]
-    wait_until(lambda: len(router._channels) <= 1)
+    wait_until(lambda: len(router._queues) <= 1)
     on_loop(node, lambda: None)
     assert cold._holders == held + 1, "the thread's"
     cold.may_go_on.set()

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.context import Context
-from barnabas.broker.network.channel import Hold, Outcome
+from barnabas.broker.network.outcome import Hold, Outcome
 from barnabas.broker.network.router import Route
 from barnabas.broker.security.authorization import REQUIRED
 from barnabas.protocol.api import API_VERSIONS, APIS, JOIN_GROUP, METADATA

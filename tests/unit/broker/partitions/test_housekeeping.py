@@ -193,7 +193,7 @@ def test_re_8_no_look_at_the_isr_waits_for_a_disk(tmp_path: Path) -> None:
 
 
 def test_retention_leaves_a_log_alone_whose_cut_is_not_on_disk(tmp_path: Path) -> None:
-    """ST-6: to have it there takes several syncs, which are for a lane and not for the loop."""
+    """ST-6: to have it there takes several syncs, which are for a thread and not for the loop."""
     hosted = Hosted(tmp_path)
     cut = hosted.host("cut", segment_bytes="1000", retention_ms="1")
     hosted.fill(cut)

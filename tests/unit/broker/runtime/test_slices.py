@@ -10,6 +10,7 @@ import pytest
 
 from barnabas import Broker
 from barnabas.broker.context import Context
+from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.runtime.slices import SLICE_ENTRIES, Pace, Slices, sliced
 from barnabas.broker.security.authorization import ANONYMOUS
 from barnabas.protocol.api import (
@@ -140,8 +141,8 @@ def carried_out(node: Broker, api: Api, version: int, request: Any) -> tuple[int
 
     def run() -> tuple[int, Any]:
         assert node._server is not None
-        context = Context(node._server.node, "PLAINTEXT", ANONYMOUS, "127.0.0.1")
-        outcome = handle(context.for_request(api, version, "t"), request)
+        caller = ClientConnection("PLAINTEXT", ANONYMOUS, "127.0.0.1", "127.0.0.1")
+        outcome = handle(Context(node._server.node, caller, api, version, "t"), request)
         slices = 1
         try:
             while hasattr(outcome, "send"):
@@ -225,7 +226,7 @@ def test_unanswered_requests_count_by_their_bytes(
     def owed() -> tuple[int, int]:
         assert node._server is not None
         channels = [
-            each for router in node._server.parts.routers for each in router._channels.values()
+            each for router in node._server.parts.routers for each in router._queues.values()
         ]
         fullest = max((each for each in channels if each), key=lambda each: each._kept_bytes)
         return fullest._kept_bytes, len(fullest._slots)

@@ -17,7 +17,7 @@ NEVER: Final = 1_000
 
 
 class Api:
-    """One row. The module with the messages is imported when they are first asked for."""
+    """One row. The module with the messages is imported at their first use."""
 
     __slots__ = (
         "_request",
@@ -59,8 +59,8 @@ class Api:
 
 
 # Produce below 3 would need message formats 0 and 1, which producers may no longer send; it is
-# advertised all the same, since librdkafka before 2.11.1 takes a minimum above 0 for a broker
-# that knows no gzip (KAFKA-18659). Fetch below 4 is answered with UNSUPPORTED_VERSION alike.
+# advertised nevertheless, since librdkafka before 2.11.1 takes a minimum above 0 for a broker
+# without gzip (KAFKA-18659). Fetch below 4 is answered with UNSUPPORTED_VERSION as well.
 PRODUCE: Final = Api(0, "Produce", (0, 11), 9)
 FETCH: Final = Api(1, "Fetch", (0, 17), 12)
 LIST_OFFSETS: Final = Api(2, "ListOffsets", (0, 9), 6)

@@ -196,8 +196,8 @@ def metadata_error(path: str, error: Exception) -> MetadataError:
     for theirs, ours, reason in _ERRORS:
         if isinstance(error, theirs):
             return ours(path, reason)
-    said = f": {error}" if str(error) else ""
-    return MetadataError(path, f"ZooKeeper refused it, {type(error).__name__}{said}")
+    detail = f": {error}" if str(error) else ""
+    return MetadataError(path, f"ZooKeeper refused it, {type(error).__name__}{detail}")
 
 
 def under(chroot: str, path: str) -> str:

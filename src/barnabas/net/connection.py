@@ -127,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._memory.cancel(self._memory_granted):
             self._reserved_bytes = 0
         self._give_back_memory()
-        self._tell_closed(exc)
+        self._notify_closed(exc)
 
     @property
     def was_opened(self) -> bool:
@@ -299,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = None
         self._start = self._end = 0
         self.abort()
-        self._tell_closed(error)
+        self._notify_closed(error)
 
     # ---- writing ----
 
@@ -476,9 +476,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _fail(self, error: OSError) -> None:
         self.abort()
-        self._tell_closed(error)
+        self._notify_closed(error)
 
-    def _tell_closed(self, error: Exception | None) -> None:
+    def _notify_closed(self, error: Exception | None) -> None:
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.connection_closed(self, error)

@@ -96,7 +96,7 @@ class SessionPartition:
             self._place.unpark(self)
             self._place = None
 
-    def asked_at_ms(self, replica_id: int) -> int | None:
+    def requested_at_ms(self, replica_id: int) -> int | None:
         """When its session had its last request; None if it is not that replica's."""
         session = self._session
         return session.used_ms if session.replica_id == replica_id else None

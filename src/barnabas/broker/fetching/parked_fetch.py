@@ -17,7 +17,7 @@ class Watcher(Protocol):
         """Something changed that a reader must see at once (leadership, deletion)."""
         ...
 
-    def asked_at_ms(self, replica_id: int) -> int | None:
+    def requested_at_ms(self, replica_id: int) -> int | None:
         """When that replica asked last for what it has from here, though it had nothing new to
         say; None if it is another one's, or each of its requests says all."""
         ...
@@ -45,7 +45,7 @@ class ParkedFetch:
         if not self._future.done():
             self._future.set_result(None)
 
-    def asked_at_ms(self, replica_id: int) -> int | None:
+    def requested_at_ms(self, replica_id: int) -> int | None:
         return None
 
     async def wait(self, until: float) -> None:

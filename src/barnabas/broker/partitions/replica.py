@@ -235,9 +235,9 @@ class Replica:
                 and partition.live.get(replica) in (-1, fetch.broker_epoch)
             ):
                 continue
-            asked_at_ms = self._followers.asked_at_ms(replica) if self._followers else None
-            if asked_at_ms is not None and asked_at_ms > partition.caught_up_at_ms(replica):
-                self.carry_out(partition.fetched(fetch, asked_at_ms))
+            requested_at_ms = self._followers.requested_at_ms(replica) if self._followers else None
+            if requested_at_ms is not None and requested_at_ms > partition.caught_up_at_ms(replica):
+                self.carry_out(partition.fetched(fetch, requested_at_ms))
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         """Do what the machine has decided."""

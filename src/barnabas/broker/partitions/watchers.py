@@ -25,9 +25,9 @@ class Watchers:
     def unpark(self, watcher: Watcher) -> None:
         self._all.pop(watcher, None)
 
-    def asked_at_ms(self, replica_id: int) -> int | None:
+    def requested_at_ms(self, replica_id: int) -> int | None:
         """When a replica's session that has this partition had its last request; None: no such."""
-        times = (watcher.asked_at_ms(replica_id) for watcher in self._all)
+        times = (watcher.requested_at_ms(replica_id) for watcher in self._all)
         return max((time for time in times if time is not None), default=None)
 
     def notify(self, more_bytes: int) -> None:

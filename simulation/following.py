@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.replication.follower import (
     Append,
-    AskBounds,
+    FetchBounds,
     Fetched,
     FetchFrom,
     Ignore,
@@ -82,7 +82,7 @@ class Fetchers:
         step = hosted.follower.answered(sent, part.got)
         if isinstance(step, Append):
             self._append(hosted, part.got, part.entries)
-        elif isinstance(step, AskBounds):
+        elif isinstance(step, FetchBounds):
             question = AskLatest(
                 hosted.name, hosted.log.topic_id, sent.leader_epoch, is_follower=True
             )

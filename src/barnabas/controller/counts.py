@@ -21,12 +21,12 @@ class Counts(NamedTuple):
 
 def count(draft: Draft) -> Counts:
     """Count in one pass over all partitions."""
-    topics = partitions = away = 0
+    topics = partitions = imbalance = 0
     for topic in draft.topics():
         topics += 1
         partitions += len(topic.partitions)
-        away += sum(each.leader != each.replicas[0] for each in topic.partitions.values())
-    return Counts(topics, partitions, len(offline(draft)), away)
+        imbalance += sum(each.leader != each.replicas[0] for each in topic.partitions.values())
+    return Counts(topics, partitions, len(offline(draft)), imbalance)
 
 
 def offline(draft: Draft) -> frozenset[TopicPartition]:

@@ -22,11 +22,11 @@ from barnabas.errors import (
 from barnabas.types import TopicPartition
 
 
-class _Home(NamedTuple):
+class _Balance(NamedTuple):
     """The partitions that prefer one broker: all, and those that it does not lead."""
 
     total: list[int]
-    away: list[TopicPartition]
+    not_led: list[TopicPartition]
 
 
 def elect_preferred(draft: Draft, name: TopicPartition) -> KafkaError | None:
@@ -59,10 +59,10 @@ def elect_any(draft: Draft, name: TopicPartition) -> KafkaError | None:
 
 def rebalance(draft: Draft, max_imbalance_percent: int) -> None:
     """Elect preferred leaders for each broker that leads too few of its own partitions."""
-    for home in _homes(draft).values():
-        if 100 * len(home.away) <= max_imbalance_percent * len(home.total):
+    for balance in _balances(draft).values():
+        if 100 * len(balance.not_led) <= max_imbalance_percent * len(balance.total):
             continue
-        for name in home.away:
+        for name in balance.not_led:
             partition = draft.get(name)
             assert partition is not None
             if partition.adding or partition.removing:
@@ -79,16 +79,16 @@ def all_partitions(draft: Draft) -> Iterable[TopicPartition]:
             yield TopicPartition(topic.name, number)
 
 
-def _homes(draft: Draft) -> dict[int, _Home]:
-    homes: dict[int, _Home] = {}
+def _balances(draft: Draft) -> dict[int, _Balance]:
+    balances: dict[int, _Balance] = {}
     for topic in draft.topics():
         for number, partition in topic.partitions.items():
             preferred = partition.replicas[0]
-            home = homes.setdefault(preferred, _Home([], []))
-            home.total.append(number)
+            balance = balances.setdefault(preferred, _Balance([], []))
+            balance.total.append(number)
             if partition.leader != preferred:
-                home.away.append(TopicPartition(topic.name, number))
-    return homes
+                balance.not_led.append(TopicPartition(topic.name, number))
+    return balances
 
 
 def _preferred(draft: Draft, partition: PartitionImage) -> PartitionImage | None:

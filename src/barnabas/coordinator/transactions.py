@@ -151,29 +151,29 @@ class Transactions:
     ) -> Decision:
         name = request.transactional_id
         assert name, "the handler refuses requests without a transactional id"
-        asker = _asker(request)
+        claimed = _claimed_owner(request)
         timeout_ms = request.transaction_timeout_ms
         if not 0 < timeout_ms <= self.config.max_timeout_ms:
             raise InvalidTransactionTimeout
         transaction = self._transactions.get(name)
         if transaction is not None and transaction.is_decided:
-            if asker is not None and asker.producer_id != transaction.producer_id:
+            if claimed is not None and claimed.producer_id != transaction.producer_id:
                 raise ProducerFenced
             raise ConcurrentTransactions
         ongoing = transaction if transaction is not None and transaction.is_ongoing else None
         current = transaction.owner if transaction else None
-        if current is None or asker is None or asker == current:
+        if current is None or claimed is None or claimed == current:
             if ongoing is not None:
                 return self._fence(ticket, ongoing, now)
             owner = self._next_owner(transaction, spare_id)
-        elif self._continued.get(name) == (asker, current):
+        elif self._continued.get(name) == (claimed, current):
             owner = current  # the answer to its first request was lost
         else:
             # Kafka aborts an ongoing transaction before it notices that the producer is fenced.
             raise ProducerFenced
-        if asker is not None and current is not None:
+        if claimed is not None and current is not None:
             # Only valid while `owner` is the current one.
-            self._continued[name] = _Continued(asker, owner)
+            self._continued[name] = _Continued(claimed, owner)
         elif (last := self._continued.get(name)) and last.after == owner:
             del self._continued[name]  # its append was refused, and now the epoch is another's
         record = initialized(name, owner, timeout_ms, now.wall_ms).record()
@@ -480,14 +480,14 @@ def _replied(ticket: int, answer: Message) -> Decision:
     return Decision(replies=(Reply(ticket, answer),))
 
 
-def _asker(request: InitProducerIdRequest) -> Owner | None:
+def _claimed_owner(request: InitProducerIdRequest) -> Owner | None:
     """The id and epoch that the producer had until now, if it sent them (KIP-360)."""
-    asker = Owner(request.producer_id, request.producer_epoch)
-    if asker == _NO_OWNER:
+    claimed = Owner(request.producer_id, request.producer_epoch)
+    if claimed == _NO_OWNER:
         return None
-    if asker.producer_id == NO_PRODUCER_ID or asker.producer_epoch == _NO_OWNER.producer_epoch:
+    if claimed.producer_id == NO_PRODUCER_ID or claimed.producer_epoch == _NO_OWNER.producer_epoch:
         raise InvalidRequest
-    return asker
+    return claimed
 
 
 def _abort_line(transaction: Transaction, lasted_ms: int, reason: str) -> str:

@@ -45,7 +45,7 @@ class Limits(NamedTuple):
     partition_max_bytes: int
 
 
-class Asker(NamedTuple):
+class Requester(NamedTuple):
     """The fetching broker: its id, its registration's epoch, and its highest Fetch version."""
 
     broker_id: int
@@ -61,7 +61,7 @@ class Answered(NamedTuple):
     data: PartitionData
 
 
-class _Asked:
+class _Entry:
     """A partition that is wanted."""
 
     __slots__ = ("name", "sent", "start", "topic_id", "wanted")
@@ -87,9 +87,9 @@ class FetchRequests:
     """The fetches of one fetcher from one leader, with one request in flight at a time."""
 
     __slots__ = (
-        "_asked",
         "_by_topic",
         "_changed",
+        "_entries",
         "_epoch",
         "_gone",
         "_limits",
@@ -100,9 +100,9 @@ class FetchRequests:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._asked: dict[TopicPartition, _Asked] = {}
-        self._by_topic: dict[str | bytes, dict[int, _Asked]] = {}  # by name or id, as in requests
-        self._changed: dict[_Asked, None] = {}
+        self._entries: dict[TopicPartition, _Entry] = {}
+        self._by_topic: dict[str | bytes, dict[int, _Entry]] = {}  # by name or id, as in requests
+        self._changed: dict[_Entry, None] = {}
         self._gone: dict[TopicPartition, bytes] = {}  # with the topic's id
         self._session_id = NO_SESSION
         self._epoch = _FULL  # of the next request
@@ -110,13 +110,13 @@ class FetchRequests:
         self._uses_topic_ids = True
 
     def __len__(self) -> int:
-        return len(self._asked)
+        return len(self._entries)
 
     def limit(self, limits: Limits) -> None:
         """Apply other limits from now on."""
         if limits.partition_max_bytes != self._limits.partition_max_bytes:
-            for asked in self._asked.values():
-                asked.wanted.partition_max_bytes = limits.partition_max_bytes
+            for entry in self._entries.values():
+                entry.wanted.partition_max_bytes = limits.partition_max_bytes
             self.reset_session()
         self._limits = limits
 
@@ -124,52 +124,52 @@ class FetchRequests:
 
     def want(self, name: TopicPartition, topic_id: bytes, start: FetchFrom) -> None:
         """Fetch the partition from `start` on."""
-        asked = self._asked.get(name)
-        if asked is not None and asked.topic_id != topic_id:
+        entry = self._entries.get(name)
+        if entry is not None and entry.topic_id != topic_id:
             self.forget(name)
-            asked = None
-        if asked is None:
+            entry = None
+        if entry is None:
             if name in self._gone:
                 # The leader's session would take it for the one that it has and not repeat bounds
                 # that it has sent; this follower may have forgotten them.
                 self.reset_session()
-            asked = _Asked(name, topic_id, self._limits.partition_max_bytes)
-            self._asked[name] = asked
-            self._file(asked)
-        elif asked.start == start:
+            entry = _Entry(name, topic_id, self._limits.partition_max_bytes)
+            self._entries[name] = entry
+            self._file(entry)
+        elif entry.start == start:
             return
-        asked.move(start)
-        self._changed[asked] = None
+        entry.move(start)
+        self._changed[entry] = None
 
     def forget(self, name: TopicPartition) -> None:
         """Stop fetching the partition; later responses about it are ignored."""
-        asked = self._asked.pop(name, None)
-        if asked is None:
+        entry = self._entries.pop(name, None)
+        if entry is None:
             return
-        self._changed.pop(asked, None)
-        key = self._key(asked)
+        self._changed.pop(entry, None)
+        key = self._key(entry)
         partitions = self._by_topic[key]
         del partitions[name.partition]
         if not partitions:
             del self._by_topic[key]
-        if asked.sent is not None:
-            self._gone[name] = asked.topic_id
+        if entry.sent is not None:
+            self._gone[name] = entry.topic_id
 
     def reset_session(self) -> None:
         """Give the session up: the next request is a full one."""
         self._epoch = _FULL
 
-    def _key(self, asked: _Asked) -> str | bytes:
-        return asked.topic_id if self._uses_topic_ids else asked.name.topic
+    def _key(self, entry: _Entry) -> str | bytes:
+        return entry.topic_id if self._uses_topic_ids else entry.name.topic
 
-    def _file(self, asked: _Asked) -> None:
-        self._by_topic.setdefault(self._key(asked), {})[asked.name.partition] = asked
+    def _file(self, entry: _Entry) -> None:
+        self._by_topic.setdefault(self._key(entry), {})[entry.name.partition] = entry
 
-    # --- asking ----------------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
-    def next(self, asker: Asker) -> tuple[FetchRequest, int]:
+    def next(self, requester: Requester) -> tuple[FetchRequest, int]:
         """The next request and its version; it has to be encoded at once."""
-        version = self._version(asker.version)
+        version = self._version(requester.version)
         limits = self._limits
         request = FetchRequest(
             max_wait_ms=limits.max_wait_ms,
@@ -180,12 +180,12 @@ class FetchRequests:
         )
         if version >= _REPLICA_STATE:
             request.replica_state = ReplicaState(
-                replica_id=asker.broker_id, replica_epoch=asker.broker_epoch
+                replica_id=requester.broker_id, replica_epoch=requester.broker_epoch
             )
         else:
-            request.replica_id = asker.broker_id
+            request.replica_id = requester.broker_id
         if self._epoch == _FULL:
-            request.topics = _topics(self._asked.values())
+            request.topics = _topics(self._entries.values())
         else:
             if self._changed:
                 request.topics = _topics(self._changed)
@@ -203,12 +203,12 @@ class FetchRequests:
         if uses_topic_ids and NO_TOPIC_ID in self._by_topic:
             uses_topic_ids = False
         elif uses_topic_ids and not self._uses_topic_ids:
-            uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._asked.values())
+            uses_topic_ids = all(each.topic_id != NO_TOPIC_ID for each in self._entries.values())
         if uses_topic_ids != self._uses_topic_ids:
             self._uses_topic_ids = uses_topic_ids
             self._by_topic = {}
-            for asked in self._asked.values():
-                self._file(asked)
+            for entry in self._entries.values():
+                self._file(entry)
             self.reset_session()
         return highest if uses_topic_ids else min(highest, _TOPIC_IDS - 1)
 
@@ -249,19 +249,19 @@ class FetchRequests:
                 topic.topic_id if self._uses_topic_ids else topic.topic, {}
             )
             for data in topic.partitions:
-                asked = partitions.get(data.partition_index)
-                if asked is not None and asked.sent is not None:
-                    yield Answered(asked.name, asked.sent, data)
+                entry = partitions.get(data.partition_index)
+                if entry is not None and entry.sent is not None:
+                    yield Answered(entry.name, entry.sent, data)
 
 
-def _topics(wanted: Iterable[_Asked]) -> list[FetchTopic]:
+def _topics(wanted: Iterable[_Entry]) -> list[FetchTopic]:
     """The partitions by topic; marks each as sent."""
     topics: dict[tuple[str, bytes], FetchTopic] = {}
-    for asked in wanted:
-        asked.sent = asked.start
-        key = (asked.name.topic, asked.topic_id)
+    for entry in wanted:
+        entry.sent = entry.start
+        key = (entry.name.topic, entry.topic_id)
         topic = topics.get(key)
         if topic is None:
             topic = topics[key] = FetchTopic(topic=key[0], topic_id=key[1], partitions=[])
-        topic.partitions.append(asked.wanted)
+        topic.partitions.append(entry.wanted)
     return list(topics.values())

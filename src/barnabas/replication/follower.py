@@ -44,7 +44,7 @@ class OwnLog(Protocol):
     def latest_epoch(self) -> int: ...
 
     def epoch_end_offset(self, epoch: int, /) -> tuple[int, int]:
-        """The largest known epoch up to the asked one, and where it ends; (-1, -1)."""
+        """The largest known epoch up to the given one, and where it ends; (-1, -1)."""
         ...
 
 
@@ -89,7 +89,7 @@ class StartAt(NamedTuple):
     lost_committed: int = 0
 
 
-class AskBounds(NamedTuple):
+class FetchBounds(NamedTuple):
     """Ask the leader for its earliest and its latest offset, and call `bounds`."""
 
 
@@ -103,12 +103,12 @@ class Ignore(NamedTuple):
     """Drop the response: the epoch, or the log, has changed since the request."""
 
 
-Step = Append | Truncate | StartAt | AskBounds | Wait | Ignore
+Step = Append | Truncate | StartAt | FetchBounds | Wait | Ignore
 """Distinguish by type alone: as tuples `Append()` equals `Ignore()`, and both are falsy."""
 
 
 class Aligned(NamedTuple):
-    """Where to truncate; unless final, the leader has to be asked once more."""
+    """Where to truncate; unless final, the leader has to be queried once more."""
 
     offset: int
     is_final: bool
@@ -138,7 +138,7 @@ def aligned_offset(log: OwnLog, leaders: EpochEnd, high_watermark: int) -> Align
 class Follower:
     """One partition that this broker follows."""
 
-    __slots__ = ("_asked", "_backoff_ms", "_counted_epoch", "_diverged", "_log", "partition")
+    __slots__ = ("_backoff_ms", "_counted_epoch", "_diverged", "_log", "_requested", "partition")
 
     def __init__(self, partition: Partition, log: OwnLog, *, backoff_ms: int = 1_000) -> None:
         self.partition = partition
@@ -146,7 +146,7 @@ class Follower:
         self._backoff_ms = backoff_ms
         self._counted_epoch = NO_EPOCH
         self._diverged: FetchFrom | None = None
-        self._asked: FetchFrom | None = None
+        self._requested: FetchFrom | None = None
 
     def fetch_from(self) -> FetchFrom:
         """The next fetch; everything below its offset must have been written."""
@@ -166,8 +166,8 @@ class Follower:
         if not self._is_current(sent):
             return Ignore()
         if got.error_code == OffsetOutOfRange.code:
-            self._asked = sent
-            return AskBounds()
+            self._requested = sent
+            return FetchBounds()
         if got.error_code:
             return Wait(self._backoff_ms)
         if got.diverging is not None:
@@ -188,9 +188,9 @@ class Follower:
         return partition.followed(self._log.log_end_offset, got.high_watermark)
 
     def bounds(self, earliest: int, latest: int) -> Step:
-        """The bounds of the leader's log, as requested by `AskBounds`."""
-        asked, self._asked = self._asked, None
-        if asked is None or not self._is_current(asked):
+        """The bounds of the leader's log, as requested by `FetchBounds`."""
+        requested, self._requested = self._requested, None
+        if requested is None or not self._is_current(requested):
             return Ignore()
         end = self._log.log_end_offset
         if latest < end:

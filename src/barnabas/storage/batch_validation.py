@@ -193,13 +193,13 @@ def admit(records: memoryview, limits: Limits, unseen_at_ms: int | None = None) 
     if unseen_at_ms is not None:  # now that the checksum has read the batch to its end
         span_ms = max_timestamp - base_timestamp
         if attributes & CODEC_MASK:
-            is_as_said = is_plausible(records, unseen_at_ms)
+            matches_header = is_plausible(records, unseen_at_ms)
         elif count == 1:
-            is_as_said = span_ms == 0 and is_one_record(records)
+            matches_header = span_ms == 0 and is_one_record(records)
         else:
             is_any_time = max_timestamp <= unseen_at_ms + AHEAD_MS
-            is_as_said = are_ends_plausible(records, count, span_ms, is_any_time)
-        if not is_as_said:
+            matches_header = are_ends_plausible(records, count, span_ms, is_any_time)
+        if not matches_header:
             raise Doubt
     return header
 

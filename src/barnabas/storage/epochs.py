@@ -94,7 +94,7 @@ class LeaderEpochs:
         return self._entries[i - 1].epoch if i else UNKNOWN
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
-        """The greatest epoch at or below the asked one, and the offset after its last record.
+        """The greatest epoch at or below the given one, and the offset after its last record.
 
         (-1, -1) for an epoch that is newer than all; an epoch older than all ends where they begin.
         """

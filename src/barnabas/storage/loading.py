@@ -15,7 +15,7 @@ from barnabas.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_TOLD_EVERY_MS = 3_000
+_LOG_EVERY_MS = 3_000
 LOOK_EVERY_BYTES = 1 << 20
 """Bytes read between two calls of `read`."""
 
@@ -34,14 +34,14 @@ class Loading:
         "_count",
         "_current",
         "_directory",
+        "_logged_ms",
         "_read_bytes",
-        "_told_ms",
         "is_stopped",
     )
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._began_ms = self._told_ms = clock.monotonic_ms()
+        self._began_ms = self._logged_ms = clock.monotonic_ms()
         self._directory = Path()
         self._current: TopicPartition | None = None
         self._completed = self._count = self._read_bytes = 0
@@ -74,7 +74,7 @@ class Loading:
     def end(self) -> None:
         """All logs of the directory are loaded."""
         took_ms = self._clock.monotonic_ms() - self._began_ms
-        if took_ms >= _TOLD_EVERY_MS:
+        if took_ms >= _LOG_EVERY_MS:
             _log.info("loaded %d logs from %s in %d ms", self._count, self._directory, took_ms)
         self._current = None
 
@@ -85,8 +85,8 @@ class Loading:
                 f"{self._directory} were completed; the next start loads them again"
             )
         now_ms = self._clock.monotonic_ms()
-        if now_ms - self._told_ms >= _TOLD_EVERY_MS:
-            self._told_ms = now_ms
+        if now_ms - self._logged_ms >= _LOG_EVERY_MS:
+            self._logged_ms = now_ms
             _log.info(
                 "loading logs from %s: %d/%d logs completed, at %s, %d MB read",
                 self._directory,

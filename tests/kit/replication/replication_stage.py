@@ -20,7 +20,7 @@ from barnabas.errors import (
 )
 from barnabas.replication.follower import (
     Append,
-    AskBounds,
+    FetchBounds,
     Fetched,
     FetchFrom,
     Follower,
@@ -318,7 +318,7 @@ class Stage:
                 broker.disk.raise_log_start(start)
             for advance in advances:
                 self._note_visible(broker, advance)
-        elif isinstance(step, AskBounds):
+        elif isinstance(step, FetchBounds):
             leader = self.brokers.get(broker.partition.leader)
             if leader is not None and leader.partition.is_leader:
                 ends = leader.disk.log_start_offset, leader.disk.log_end_offset

@@ -87,7 +87,7 @@ def test_a_torn_commit_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     journal.write_bytes(journal.read_bytes() + b"\0\0\1\0torn")
     first = asyncio.run(read())
     assert first[0] is not None and first[1] is None
-    assert "cut 8 bytes" in caplog.text
+    assert "truncated 8 bytes" in caplog.text
     second = asyncio.run(read_back(tmp_path, "/b"))
     assert second is not None, "what is written after the cut is found"
 

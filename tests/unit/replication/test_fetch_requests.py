@@ -30,9 +30,9 @@ from barnabas.protocol.messages.fetch import (
 from barnabas.replication.fetch_requests import (
     NO_TOPIC_ID,
     Answered,
-    Asker,
     FetchRequests,
     Limits,
+    Requester,
 )
 from barnabas.replication.fetch_session import FetchSession, FetchSessions
 from barnabas.replication.follower import FetchFrom
@@ -40,7 +40,7 @@ from barnabas.types import TopicPartition
 from tests.kit.effort import examples
 
 LIMITS = Limits(max_wait_ms=500, min_bytes=1, max_bytes=10_485_760, partition_max_bytes=1_048_576)
-NEWEST = Asker(broker_id=3, broker_epoch=80, version=17)
+NEWEST = Requester(broker_id=3, broker_epoch=80, version=17)
 IDS = {name: bytes(15) + bytes([index]) for index, name in enumerate("abcd", 1)}
 
 

@@ -17,8 +17,8 @@ from barnabas.errors import (
 from barnabas.replication.follower import (
     Aligned,
     Append,
-    AskBounds,
     EpochEnd,
+    FetchBounds,
     Fetched,
     FetchFrom,
     Follower,
@@ -303,7 +303,9 @@ def test_records_without_epochs_are_kept_as_far_as_they_are_committed() -> None:
 
 def _out_of_range(log: EpochLog, high_watermark: int = 0) -> Follower:
     follower = _follower(log, high_watermark)
-    assert _is(follower.answered(follower.fetch_from(), _got(error=OffsetOutOfRange)), AskBounds())
+    assert _is(
+        follower.answered(follower.fetch_from(), _got(error=OffsetOutOfRange)), FetchBounds()
+    )
     return follower
 
 

@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.context import Context, Node
+from barnabas.broker.context import Context
 from barnabas.broker.network.client_connection import ClientConnection
 from barnabas.broker.network.outcome import (
     Hold,
@@ -24,6 +24,7 @@ from barnabas.broker.network.outcome import (
     Staged,
     StagedRun,
 )
+from barnabas.broker.node import Node
 from barnabas.errors import BarnabasError
 from barnabas.net.connection import Connection
 from barnabas.protocol.api import Api

@@ -26,8 +26,8 @@ from barnabas.errors import (
     KafkaError,
     is_out_of_descriptors,
 )
-from barnabas.replication.fetch_requests import Asker, FetchRequests, Limits
-from barnabas.replication.follower import AskBounds, Wait
+from barnabas.replication.fetch_requests import FetchRequests, Limits, Requester
+from barnabas.replication.follower import FetchBounds, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,7 +193,7 @@ class Fetcher:
             return
         view = self._parts.view
         request, version = self._requests.next(
-            Asker(view.broker_id, view.broker_epoch, self._connection.fetch_version)
+            Requester(view.broker_id, view.broker_epoch, self._connection.fetch_version)
         )
         try:
             await self._carry_out(await self._connection.fetch(request, version))
@@ -276,7 +276,7 @@ class Fetcher:
             )
             self.unfollow(answered.topic_partition)
         else:
-            if type(step) is AskBounds:
+            if type(step) is FetchBounds:
                 self._requests.forget(answered.topic_partition)
                 lost[answered.topic_partition] = followed
             else:

@@ -81,7 +81,7 @@ class Followed:
     def take(self, sent: FetchFrom, data: PartitionData, now_ms: int) -> Step:
         """Do what an answer asks for, as far as it can be done here; returns the step.
 
-        `Wait` and `AskBounds` are left to the fetcher. Raises CorruptData and KafkaError for
+        `Wait` and `FetchBounds` are left to the fetcher. Raises CorruptData and KafkaError for
         records that cannot be appended, and OSError, by which the log has failed.
         """
         records = data.records

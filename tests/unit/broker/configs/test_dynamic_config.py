@@ -537,7 +537,8 @@ def test_a_session_that_ends_is_one_line_and_the_next_one_takes_up_what_was_miss
     said = [each for each in caplog.records if each.name.endswith("dynamic_config")]
     warnings = [each.getMessage() for each in said if each.levelno >= logging.WARNING]
     assert warnings == [
-        "changes of configs are taken up in the next session: /config/changes: the session is over"
+        "changes of configs are taken up in the next session: "
+        "/config/changes: the session has expired"
     ]
     assert not any(each.exc_info for each in said)
 

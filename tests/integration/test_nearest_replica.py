@@ -312,7 +312,7 @@ def freeze(cluster: barnabas.Cluster, broker_id: int, topic: str) -> None:
     """It copies no more, and answers consumers all the same."""
     replicas = cluster.server(broker_id).node.replicas
     replica = replicas.hosted((topic, 0))
-    cluster._running().call(lambda: replicas.on_stopped_following(replica))
+    cluster.thread.call(lambda: replicas.on_stopped_following(replica))
 
 
 @pytest.mark.parametrize("how", ["by time", "by a seek"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -45,8 +44,7 @@ class Cleaned:
 
     @property
     def server(self) -> Server:
-        assert self.broker._server is not None
-        return self.broker._server
+        return self.broker.server
 
     def config(self, settings: dict[str, str]) -> BrokerConfig:
         names = {name.replace("_", "."): text for name, text in settings.items()}
@@ -71,8 +69,7 @@ class Cleaned:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """On the broker's loop."""
-        assert self.broker._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self.broker._loop).result(PATIENCE_S)
+        return self.broker.thread.run(work, PATIENCE_S)
 
     def log(self, topic: str) -> Log:
         return self.server.node.replicas.leader_of(TopicPartition(topic, 0)).log

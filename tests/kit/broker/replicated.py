@@ -47,14 +47,12 @@ def inside(broker: Broker, action: Callable[[], T]) -> T:
         except BaseException as error:
             done.set_exception(error)
 
-    assert broker._loop is not None
-    broker._loop.call_soon_threadsafe(run)
+    broker.thread.loop.call_soon_threadsafe(run)
     return done.result(PATIENCE_S)
 
 
 def replicas_of(broker: Broker) -> Replicas:
-    assert broker._server is not None
-    return broker._server.node.replicas
+    return broker.server.node.replicas
 
 
 class Shared:

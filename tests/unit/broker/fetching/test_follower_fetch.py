@@ -332,8 +332,7 @@ def test_re_8_a_follower_that_fell_silent_while_idle_gets_no_more_time(
 
 
 def sessions_of(replicated: Shared) -> list[FetchSession]:
-    assert replicated.broker._server is not None
-    return list(replicated.broker._server.node.fetch_sessions)
+    return list(replicated.broker.server.node.fetch_sessions)
 
 
 def _hours_later_ms(replicated: Shared) -> int:
@@ -424,14 +423,13 @@ class _NoBrokers:
 
 
 def test_only_brokers_follow(node: Broker, replicated: Shared, follower: Follower) -> None:
-    assert node._server is not None
-    inside(node, lambda: setattr(node._server.node, "authorizer", _NoBrokers()))  # type: ignore[union-attr]
+    inside(node, lambda: setattr(node.server.node, "authorizer", _NoBrokers()))
     try:
         assert follower.fetch(0).error_code == TopicAuthorizationFailed.code
         follower.broker_id = -2
         assert follower.fetch(0).error_code == 0
     finally:
-        inside(node, lambda: setattr(node._server.node, "authorizer", AllowAll()))  # type: ignore[union-attr]
+        inside(node, lambda: setattr(node.server.node, "authorizer", AllowAll()))
     assert replicated.replica.partition.follower_end_offset(1) == -1
 
 

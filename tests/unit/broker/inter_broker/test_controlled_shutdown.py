@@ -33,7 +33,7 @@ def make(cluster: Cluster, topic: NewTopic) -> None:
     (controller,) = [
         cluster.server(n) for n in (1, 2, 3) if cluster.server(n).node.controller.is_in_office
     ]
-    cluster._running().run(controller.node.controller.create_topic(topic))
+    cluster.thread.run(controller.node.controller.create_topic(topic))
 
 
 def make_alone(cluster: Cluster, leader: int, outsider: int) -> None:
@@ -126,7 +126,7 @@ def test_it_asks_again_when_there_is_no_controller_at_the_moment(cluster: Cluste
         await cluster.server(3).node.store.commit([Delete(layout.CONTROLLER)])
         await asyncio.sleep(0)
 
-    cluster._running().run(remove())
+    cluster.thread.run(remove())
     cluster.stop_broker(3)
     until_led(cluster.server(2), [2])
 

@@ -104,8 +104,7 @@ def test_requests_carry_who_asks(node: Broker) -> None:
             asked.append((str(principal), client_address, needs.operation.name, resource_name))
             return resource_name != "hidden"
 
-    assert node._server is not None
-    allow_all, node._server.node.authorizer = node._server.node.authorizer, Recording()
+    allow_all, node.server.node.authorizer = node.server.node.authorizer, Recording()
     try:
         with RawClient(node.bootstrap_servers) as client:
             from barnabas.errors import TopicAuthorizationFailed
@@ -117,14 +116,13 @@ def test_requests_carry_who_asks(node: Broker) -> None:
             )
             assert answer.topics[0].error_code == TopicAuthorizationFailed.code
     finally:
-        node._server.node.authorizer = allow_all
+        node.server.node.authorizer = allow_all
     assert ("User:ANONYMOUS", "127.0.0.1", "DESCRIBE", "hidden") in asked
 
 
 def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> None:
     """What is awaited before an append must not be overtaken by the next one."""
-    assert node._server is not None and node._loop is not None
-    routes = node._server._routers[0]._routes
+    routes = node.server._routers[0]._routes
     order: list[str] = []
     may_go_on = threading.Event()
 
@@ -165,8 +163,7 @@ def test_a_wait_that_never_begins_leaves_nothing_that_nobody_awaited(
     node: Broker, recwarn: pytest.WarningsRecorder
 ) -> None:
     """The connection closes in the turn of the loop in which the waiting was to begin."""
-    assert node._server is not None
-    routes = node._server._routers[0]._routes
+    routes = node.server._routers[0]._routes
     begun: list[str] = []
 
     async def for_ever() -> MetadataResponse:
@@ -200,8 +197,7 @@ def test_only_produce_may_be_large(node: Broker) -> None:
 
 def test_what_is_kept_of_a_request_does_not_keep_its_receive_buffer(node: Broker) -> None:
     """A group keeps its members' subscriptions, which lay in a buffer of 256 KiB each."""
-    assert node._server is not None
-    routes = node._server._routers[0]._routes
+    routes = node.server._routers[0]._routes
     kept: list[memoryview] = []
 
     def keep(context: Context, request: JoinGroupRequest) -> Outcome:

@@ -139,8 +139,7 @@ def carried_out(node: Broker, api: Api, version: int, request: Any) -> tuple[int
     handle = import_module(f"barnabas.broker.handlers.{api.stem}").handle
 
     def run() -> tuple[int, Any]:
-        assert node._server is not None
-        context = Context(node._server.node, "PLAINTEXT", ANONYMOUS, "127.0.0.1")
+        context = Context(node.server.node, "PLAINTEXT", ANONYMOUS, "127.0.0.1")
         outcome = handle(context.for_request(api, version, "t"), request)
         slices = 1
         try:
@@ -223,8 +222,7 @@ def test_unanswered_requests_count_by_their_bytes(
         client.send(FETCH, 11, wait)  # what is not read waits in the sockets' buffers
 
     def owed() -> tuple[int, int]:
-        assert node._server is not None
-        channels = [each for router in node._server._routers for each in router._channels.values()]
+        channels = [each for router in node.server._routers for each in router._channels.values()]
         fullest = max((each for each in channels if each), key=lambda each: each._kept_bytes)
         return fullest._kept_bytes, len(fullest._slots)
 

@@ -17,11 +17,11 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
-from barnabas.records.record import BatchBuilder, Record, iterate_records
+from barnabas.records.record import BatchBuilder, Record
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.types import TopicPartition
-from tests.kit.broker.fetches import fetch_request, only
+from tests.kit.broker.fetches import fetch_request, only, records_in
 from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import PATIENCE_S, RawClient
 
@@ -108,7 +108,7 @@ class Cleaned:
         while offset < end:
             answer = only(self.client.call(FETCH, 11, fetch_request(topic, offset)))
             assert answer.error_code == 0
-            more = [r for r in iterate_records(answer.records or b"") if r.offset >= offset]
+            more = [r for r in records_in(answer) if r.offset >= offset]
             if not more:
                 break
             found += more

@@ -26,7 +26,6 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from barnabas.records.record import iterate_records
 from barnabas.types import TopicPartition
 from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import PATIENCE_S, RawClient
@@ -174,10 +173,6 @@ class Follower:
 
     def begin_session(self) -> None:
         self.session_id = self.session_epoch = 0
-
-
-def values(data: PartitionData) -> list[bytes | None]:
-    return [record.value for record in iterate_records(bytes(data.records or b""))]
 
 
 def fill(client: RawClient, topic: str, *batches: bytes) -> None:

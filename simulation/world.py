@@ -99,17 +99,17 @@ class World:
 class Promise(Generic[T]):
     """A value that comes later, for one coroutine to wait for. Only the first answer counts."""
 
-    __slots__ = ("_error", "_value", "_waiter", "is_done")
+    __slots__ = ("_error", "_waiter", "is_done", "value")
 
     def __init__(self) -> None:
         self.is_done = False
-        self._value: T | None = None
+        self.value: T | None = None
         self._error: Exception | None = None
         self._waiter: Callable[[Any, Exception | None], None] | None = None
 
     def resolve(self, value: T) -> None:
         if not self.is_done:
-            self.is_done, self._value = True, value
+            self.is_done, self.value = True, value
             self._wake()
 
     def fail(self, error: Exception) -> None:
@@ -119,13 +119,13 @@ class Promise(Generic[T]):
 
     def _wake(self) -> None:
         if self._waiter is not None:
-            self._waiter(self._value, self._error)
+            self._waiter(self.value, self._error)
 
     def wait(self, waiter: Callable[[Any, Exception | None], None]) -> None:
         """Have somebody called with the value or the error."""
         self._waiter = waiter
         if self.is_done:
-            waiter(self._value, self._error)
+            waiter(self.value, self._error)
 
     def __await__(self) -> Generator[Promise[T], Any, T]:
         value: T = yield self

@@ -38,8 +38,7 @@ def produce(client: RawClient, name: str, acks: int, records: bytes) -> int:
 
 
 def log_of(broker: Broker, name: str) -> Log:
-    assert broker._server is not None
-    return broker._server.node.replicas.leader_of((name, 0)).log
+    return broker.server.node.replicas.leader_of((name, 0)).log
 
 
 @pytest.mark.parametrize("acks", [1, -1])

@@ -47,7 +47,7 @@ NAMES = [TopicPartition("t", number) for number in range(3)]
 
 
 def play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
-    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
+    cluster.thread.run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def seen(server: Server) -> list[PartitionImage]:
@@ -143,10 +143,8 @@ def test_a_follower_that_stops_copying_leaves_and_one_that_is_back_joins(
 
 
 def announcements(cluster: Cluster) -> list[str]:
-    assert cluster._store is not None
-    return [
-        path for path in cluster._store._tree.nodes if path.startswith(f"{layout.ISR_CHANGES}/")
-    ]
+    assert cluster.store is not None
+    return [path for path in cluster.store.tree.nodes if path.startswith(f"{layout.ISR_CHANGES}/")]
 
 
 def test_brokers_go_and_come_and_partitions_move_in_an_old_cluster() -> None:

@@ -41,8 +41,7 @@ def broker(directories: list[Path]) -> Iterator[Broker]:
     started = Broker(config=config)
     started.start()
     yield started
-    if started._thread is not None:
-        started.stop()
+    started.stop()
 
 
 def produce(client: RawClient, partition: int) -> int:

@@ -38,9 +38,8 @@ class Mover:
     """Moves every partition of the internal topics away and back."""
 
     def __init__(self, broker: Broker) -> None:
-        assert broker._server is not None and broker._loop is not None
-        self._node = broker._server.node
-        self._loop = broker._loop
+        self._node = broker.server.node
+        self._loop = broker.thread.loop
         self._epoch = 1000
         self._stopping = threading.Event()
         self.moves = 0

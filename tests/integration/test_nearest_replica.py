@@ -314,7 +314,7 @@ def freeze(cluster: barnabas.Cluster, broker_id: int, topic: str) -> None:
     replica = server.node.replicas.hosted((topic, 0))
     assert server.parts.others is not None
     fetchers = server.parts.others.fetchers
-    cluster._running().call(lambda: fetchers.unfollowing(replica))
+    cluster.thread.call(lambda: fetchers.unfollowing(replica))
 
 
 @pytest.mark.parametrize("how", ["by time", "by a seek"])

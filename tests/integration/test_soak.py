@@ -64,7 +64,7 @@ def test_what_was_sent_is_there_once(
     sent: Sent, stored: dict[tuple[int, int], bytes], found: list[str]
 ) -> None:
     judged = sent_once("records", sent, stored)
-    assert (judged.count, judged.wrong) == (sent.sent_count, found)
+    assert (judged.total, judged.wrong) == (sent.sent_count, found)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_reader_reads_what_is_stored_and_skips_nothing(
     readings: list[Reading], found: list[str]
 ) -> None:
     judged = read_as_stored("readings", [readings], STORED)
-    assert (judged.count, judged.wrong) == (len(readings), found)
+    assert (judged.total, judged.wrong) == (len(readings), found)
 
 
 def test_committed_offsets_do_not_go_back() -> None:

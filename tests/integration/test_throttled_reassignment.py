@@ -72,7 +72,7 @@ def test_re_13_a_move_keeps_to_its_rate(cluster: barnabas.Cluster, side: str | N
                 broker_setting = {f"{side}_replication_throttled_rate": str(RATE)}
                 change(servers, Resource("broker", str(broker_id)), **broker_setting)
         delays_s: list[float] = []
-        counting = cluster._running().submit(count_delays(delays_s))
+        counting = cluster.thread.submit(count_delays(delays_s))
         began = time.monotonic()
         move(cluster, "moves", *before.replicas, comes)
         slowest = 0.0

@@ -78,15 +78,16 @@ class RawClient:
     def send(self, api: Api, version: int, request: Message) -> int:
         """Send a request; its correlation id."""
         self._correlation_id += 1
-        parts = encode_request(api, version, self._correlation_id, "raw", request)
+        parts: list[Any] = encode_request(api, version, self._correlation_id, "raw", request)
         self.socket.sendall(b"".join(parts))
         return self._correlation_id
 
-    def receive(self, api: Api, version: int) -> tuple[int, Message]:
+    def receive(self, api: Api, version: int) -> tuple[int, Any]:
         """The next response, taken to be of that API and version; its correlation id first."""
         return decode_response(api, version, memoryview(self.receive_frame()))
 
-    def call(self, api: Api, version: int, request: Message) -> Message:
+    def call(self, api: Api, version: int, request: Message) -> Any:
+        """The answer, which is of the API's type."""
         sent = self.send(api, version, request)
         got, response = self.receive(api, version)
         assert got == sent
@@ -124,7 +125,7 @@ class RawClient:
         return bytes(data)
 
 
-def batch(*values: bytes, timestamp_ms: int = 1_700_000_000_000, **producer: int) -> bytes:
+def batch(*values: bytes, timestamp_ms: int = 1_700_000_000_000, **producer: Any) -> bytes:
     """One record batch with these values; BatchBuilder's arguments by keyword (`codec`, ...)."""
     builder = BatchBuilder(**producer)
     for index, value in enumerate(values):

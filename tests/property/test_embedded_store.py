@@ -69,7 +69,7 @@ async def _run(directory: Path, batches: list[list[Operation]], snapshot_at: int
             assert expected is None, f"{batch} should have gone through"
         if expected is not None:
             history.append(expected)
-        assert _as_model(store._tree) == history[-1]
+        assert _as_model(store.tree) == history[-1]
     journal.close()  # but not the store: the process is killed here, and loses its lock
     return history
 
@@ -77,7 +77,7 @@ async def _run(directory: Path, batches: list[list[Operation]], snapshot_at: int
 def _reopened(directory: Path) -> Model:
     journal = Journal(directory)
     try:
-        return _as_model(EmbeddedStore(journal)._tree)
+        return _as_model(EmbeddedStore(journal).tree)
     finally:
         journal.close()
 

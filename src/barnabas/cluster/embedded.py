@@ -89,6 +89,11 @@ class EmbeddedStore(MetadataStore):
         return self._session_id
 
     @property
+    def tree(self) -> Tree:
+        """All nodes as the last commit left them, for reading only."""
+        return self._tree
+
+    @property
     def session_state(self) -> SessionState:
         return self._state
 

@@ -135,7 +135,7 @@ class LogStore:
             if not self._directories:
                 raise next(iter(self._failed.values()))
         except BaseException:
-            self._release()
+            self.release()
             raise
         for reason in self._failed.values():
             _log.error("%s; the broker runs without it", reason)
@@ -570,12 +570,12 @@ class LogStore:
                         directory.mark_clean()
                 except OSError as error:
                     failures.append(error)
-        self._release()
+        self.release()
         if failures:
             raise failures[0]
 
-    def _release(self) -> None:
-        """Give back descriptors and locks, without a clean stop."""
+    def release(self) -> None:
+        """Give back descriptors and locks and write nothing, as a process that dies does."""
         for log in self._logs.values():
             log.release()
         for directory in self._directories:

@@ -31,7 +31,7 @@ class Report(NamedTuple):
     @property
     def is_good(self) -> bool:
         """A rule that had nothing to judge says nothing."""
-        return all(each.count and not each.wrong for each in self.judged)
+        return all(each.total and not each.wrong for each in self.judged)
 
 
 def soak(directory: Path, seed: int, seconds: float, *, with_java: bool = True) -> Report:

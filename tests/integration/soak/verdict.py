@@ -42,13 +42,13 @@ Kept = dict[bytes | None, tuple[int, bytes | None]]
 
 class Judged(NamedTuple):
     rule: str
-    count: int
+    total: int
     wrong: list[str]
 
     def __str__(self) -> str:
         told = "".join(f"\n    {each}" for each in self.wrong[:_MOST_TOLD])
-        state = f"{len(self.wrong)} WRONG" if self.wrong else "ok" if self.count else "NOTHING"
-        return f"{self.count} {self.rule}: {state}{told}"
+        state = f"{len(self.wrong)} WRONG" if self.wrong else "ok" if self.total else "NOTHING"
+        return f"{self.total} {self.rule}: {state}{told}"
 
 
 def judge(cluster: ClusterProcess, work: Work) -> list[Judged]:

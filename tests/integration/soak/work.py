@@ -81,9 +81,15 @@ class Work:
         self._pacing.join()
         with self._stack:
             self.copying.stop()
-            own = (self.compacting, self.passing)
-            for each in (*own, *self.transactions, self.members, self.everything):
+            for each in self._own:
                 each.stop()
+            self.members.stop()
+            self.everything.stop()
+
+    @property
+    def _own(self) -> list[Compacting | Passing | Transactions]:
+        """What sends and reads by itself."""
+        return [self.compacting, self.passing, *self.transactions]
 
     # ---- while it runs ----
 
@@ -147,7 +153,7 @@ class Work:
         """Nothing is sent any more, and everything that was is read and copied."""
         self._stopping.set()
         self._pacing.join()
-        for each in (self.compacting, self.passing, *self.transactions):
+        for each in self._own:
             each.stop()
         self.fast.stop()
         self.slow.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -19,11 +18,11 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
-from barnabas.records.record import BatchBuilder, Record, iterate_records
+from barnabas.records.record import BatchBuilder, Record
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.types import TopicPartition
-from tests.kit.broker.fetches import fetch_request, only
+from tests.kit.broker.fetches import fetch_request, only, records_in
 from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import PATIENCE_S, RawClient
 
@@ -46,8 +45,7 @@ class Cleaned:
 
     @property
     def server(self) -> Server:
-        assert self.broker._server is not None
-        return self.broker._server
+        return self.broker.server
 
     def config(self, settings: dict[str, str]) -> BrokerConfig:
         names = {name.replace("_", "."): text for name, text in settings.items()}
@@ -85,8 +83,7 @@ class Cleaned:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """On the broker's loop."""
-        assert self.broker._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self.broker._loop).result(PATIENCE_S)
+        return self.broker.thread.run(work, PATIENCE_S)
 
     def log(self, topic: str) -> Log:
         return self.server.node.replicas.leader_of(TopicPartition(topic, 0)).log
@@ -125,7 +122,7 @@ class Cleaned:
         while offset < end:
             answer = only(self.client.call(FETCH, 11, fetch_request(topic, offset)))
             assert answer.error_code == 0
-            more = [r for r in iterate_records(answer.records or b"") if r.offset >= offset]
+            more = [r for r in records_in(answer) if r.offset >= offset]
             if not more:
                 break
             found += more

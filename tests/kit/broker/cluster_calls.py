@@ -52,8 +52,7 @@ class Member(NamedTuple):
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Something done on the broker's own loop."""
-        assert self.broker._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self.broker._loop).result(PATIENCE_S)
+        return self.broker.thread.run(work, PATIENCE_S)
 
 
 @contextmanager

@@ -26,7 +26,8 @@ def describe(
     request = DescribeConfigsRequest(resources=[resource])
     if version >= 3:
         request.include_documentation = True
-    return client.call(DESCRIBE_CONFIGS, version, request).results[0]
+    result: DescribeConfigsResult = client.call(DESCRIBE_CONFIGS, version, request).results[0]
+    return result
 
 
 TOPIC, BROKER = 2, 4

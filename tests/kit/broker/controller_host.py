@@ -70,7 +70,7 @@ class Host:
         return None
 
     def paths(self) -> set[str]:
-        return set(self.store._tree.nodes)
+        return set(self.store.tree.nodes)
 
 
 def run(

@@ -124,7 +124,7 @@ def describe(client: RawClient, *groups: str, version: int = 5, **fields: bool) 
 
 
 def node_of(broker: Broker) -> Node:
-    server = broker._server
+    server = broker.server
     assert server is not None
     return server.node
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +10,7 @@ from tests.kit.raw_client import PATIENCE_S
 
 
 def log_of(node: Broker, topic: str = "t") -> Any:
-    assert node._server is not None
-    return node._server.node.replicas.leader_of((topic, 0)).log
+    return node.server.node.replicas.leader_of((topic, 0)).log
 
 
 def on_loop(node: Broker, action: Callable[[], Any]) -> Any:
@@ -21,5 +19,4 @@ def on_loop(node: Broker, action: Callable[[], Any]) -> Any:
     async def run() -> Any:
         return action()
 
-    assert node._loop is not None
-    return asyncio.run_coroutine_threadsafe(run(), node._loop).result(PATIENCE_S)
+    return node.thread.run(run(), PATIENCE_S)

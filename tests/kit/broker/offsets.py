@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from barnabas.protocol.api import OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitPartition,
@@ -23,10 +25,10 @@ def commit(
     offsets: dict[tuple[str, int], int],
     version: int = 9,
     metadata: str | None = "",
-    **fields: object,
+    **fields: Any,
 ) -> dict[tuple[str, int], int]:
     """The error codes of a commit, by partition; -1 leaves out the generation."""
-    topics = {}
+    topics: dict[str, OffsetCommitTopic] = {}
     for (topic, partition), offset in offsets.items():
         one = OffsetCommitPartition(
             partition_index=partition, committed_offset=offset, committed_metadata=metadata

@@ -23,7 +23,8 @@ def produce(
     client: RawClient, topic: str, records: bytes, acks: int = -1, version: int = 9
 ) -> PartitionProduceResponse:
     answer = client.call(PRODUCE, version, produce_request(topic, {0: records}, acks))
-    return answer.responses[0].partition_responses[0]
+    produced: PartitionProduceResponse = answer.responses[0].partition_responses[0]
+    return produced
 
 
 def fill(client: RawClient, topic: str, *batches: bytes) -> None:

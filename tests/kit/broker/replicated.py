@@ -27,7 +27,6 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from barnabas.records.record import iterate_records
 from barnabas.types import TopicPartition
 from tests.kit.broker.produces import produce_request
 from tests.kit.raw_client import PATIENCE_S, RawClient
@@ -48,19 +47,16 @@ def inside(broker: Broker, action: Callable[[], T]) -> T:
         except BaseException as error:
             done.set_exception(error)
 
-    assert broker._loop is not None
-    broker._loop.call_soon_threadsafe(run)
+    broker.thread.loop.call_soon_threadsafe(run)
     return done.result(PATIENCE_S)
 
 
 def replicas_of(broker: Broker) -> Replicas:
-    assert broker._server is not None
-    return broker._server.node.replicas
+    return broker.server.node.replicas
 
 
 def parts_of(broker: Broker) -> Parts:
-    assert broker._server is not None
-    return broker._server.parts
+    return broker.server.parts
 
 
 def meet(parts: Parts, epochs: Mapping[int, int]) -> None:
@@ -198,10 +194,6 @@ class Follower:
 
     def begin_session(self) -> None:
         self.session_id = self.session_epoch = 0
-
-
-def values(data: PartitionData) -> list[bytes | None]:
-    return [record.value for record in iterate_records(bytes(data.records or b""))]
 
 
 def fill(client: RawClient, topic: str, *batches: bytes) -> None:

@@ -15,7 +15,7 @@ from tests.kit.raw_client import PATIENCE_S
 
 def play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
     """On the loop of the brokers, within bounds."""
-    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
+    cluster.thread.run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def append(leader: Server, numbers: Iterable[int], topic: str = "t") -> None:

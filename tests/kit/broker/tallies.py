@@ -173,7 +173,7 @@ class Node:
         return shard.ask(lambda machine, ticket, _: machine.get(ticket, name), failed)
 
     async def answer(self, outcome: Outcome) -> FindCoordinatorResponse:
-        message = await asyncio.wait_for(settled(outcome, self.replicas), 60)
+        message = await asyncio.wait_for(settled(outcome, self.replicas), 60)  # type: ignore[arg-type]
         assert isinstance(message, FindCoordinatorResponse)
         return message
 

@@ -25,7 +25,8 @@ def create(client: RawClient, name: str, partitions: int = 1) -> None:
 
 def topic_id_of(client: RawClient, topic: str) -> bytes:
     answer = client.call(METADATA, 12, MetadataRequest(topics=[MetadataRequestTopic(name=topic)]))
-    return answer.topics[0].topic_id
+    topic_id: bytes = answer.topics[0].topic_id
+    return topic_id
 
 
 def exists(client: RawClient, name: str) -> bool:

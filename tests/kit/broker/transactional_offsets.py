@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from barnabas.protocol.api import (
     ADD_OFFSETS_TO_TXN,
@@ -66,7 +67,7 @@ class Producer:
         offsets: dict[tuple[str, int], int],
         version: int = 4,
         metadata: str = "",
-        **member: object,
+        **member: Any,
     ) -> dict[tuple[str, int], int]:
         topics: dict[str, TxnOffsetCommitTopic] = {}
         for (topic, partition), offset in offsets.items():

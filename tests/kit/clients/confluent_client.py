@@ -79,7 +79,7 @@ def produce(
 
     for partition, key, value, headers, timestamp_ms in records:
         # 0 stands for the time of day.
-        timed = {"timestamp": timestamp_ms or 0, "headers": list(headers)}
+        timed: dict[str, Any] = {"timestamp": timestamp_ms or 0, "headers": list(headers)}
         producer.produce(topic, value, key, partition, on_delivery=delivered, **timed)
     assert producer.flush(TIMEOUT_SECONDS) == 0
     if failed:
@@ -145,12 +145,12 @@ def delete_topic(servers: str, topic: str) -> None:
 
 
 def offset(servers: str, topic: str, spec: int) -> int | None:
-    named = {
+    named: dict[int, Any] = {
         LATEST: OffsetSpec.latest,
         EARLIEST: OffsetSpec.earliest,
         MAX_TIMESTAMP: OffsetSpec.max_timestamp,
     }
-    asked = named[spec]() if spec in named else OffsetSpec.for_timestamp(spec)
+    asked: OffsetSpec = named[spec]() if spec in named else OffsetSpec.for_timestamp(spec)
     partition = TopicPartition(topic, 0)
     admin = _admin(servers)
     found = _answer(admin.list_offsets({partition: asked})[partition]).offset
@@ -219,8 +219,21 @@ def _consumer(servers: str) -> Iterator[Consumer]:
         consumer.close()
 
 
+def place_of(message: Message) -> tuple[int, int]:
+    """Partition and offset of a record that a consumer got."""
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None and offset is not None, message
+    return partition, offset
+
+
+def value_of(message: Message) -> bytes:
+    """Of a record that was sent with one."""
+    value = message.value()
+    assert value is not None, message
+    return value
+
+
 def _seen(message: Message) -> Seen:
-    place = message.partition(), message.offset()
     headers: Any = message.headers() or ()  # typed as bytes | str, which it never is here
     _, timestamp_ms = message.timestamp()
-    return Seen(*place, message.key(), message.value(), tuple(headers), timestamp_ms)
+    return Seen(*place_of(message), message.key(), message.value(), tuple(headers), timestamp_ms)

@@ -59,8 +59,10 @@ def confluent(servers: str, group: str, topic: str, instance_id: str | None) -> 
     while not stopping.is_asked:
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
-            tell(message.partition(), message.offset(), message.value())
-            consumer.commit(message, asynchronous=True)
+            partition, offset, value = message.partition(), message.offset(), message.value()
+            assert partition is not None and offset is not None and value is not None
+            tell(partition, offset, value)
+            consumer.commit(message=message, asynchronous=True)
     consumer.close()
 
 

@@ -118,7 +118,7 @@ def committed_values(servers: str, topic: str, partitions: int) -> list[bytes]:
         def is_read() -> bool:
             for message in consumer.consume(1_000, 0.1):
                 assert message.error() is None, message.error()
-                values.append(message.value())
+                values.append(confluent_client.value_of(message))
             at = {each.partition: each.offset for each in consumer.position(assigned)}
             return all(at[number] >= end for number, end in ends.items() if end)
 

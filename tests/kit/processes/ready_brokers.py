@@ -7,6 +7,7 @@ answers CreateTopics with "larger than available brokers: 0", and clients find n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -21,7 +22,7 @@ def wait_for_members(servers: Sequence[str]) -> None:
     """Return once each of `servers` knows all of them and the controller (`Metadata`)."""
     for server in servers:
         admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
-        wait_until(lambda admin=admin: _knows(admin, len(servers)), _START_SECONDS)
+        wait_until(partial(_knows, admin, len(servers)), _START_SECONDS)
 
 
 def _knows(admin: AdminClient, brokers: int) -> bool:

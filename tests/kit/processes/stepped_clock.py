@@ -45,5 +45,5 @@ def run(file: str, _command: str, *words: str) -> int:
     def stepped_ms(clock: SystemClock) -> int:
         return wall_ms(clock) + 1000 * int(path.read_text())
 
-    SystemClock.wall_ms = stepped_ms  # type: ignore[method-assign]
+    SystemClock.wall_ms = stepped_ms  # type: ignore[method-assign, assignment]
     return main(words)

@@ -211,8 +211,8 @@ class Events:
         leader = stage.disks[stage.state.leader]
         end = leader.log_end_offset
         assert [disk.log_end_offset for disk in stage.disks] == [end] * len(BROKERS)
-        for broker_id, broker in stage.brokers.items():
-            assert broker.partition.high_watermark == end, broker_id
+        for broker_id, each in stage.brokers.items():
+            assert each.partition.high_watermark == end, broker_id
         assert sorted(stage.state.isr) == list(BROKERS)
         for disk in stage.disks:
             for offset in range(max(disk.log_start_offset, leader.log_start_offset), end):

@@ -170,7 +170,7 @@ def test_a_cluster_says_what_happens_to_its_partitions(caplog: pytest.LogCapture
         def stop_following() -> None:
             neighbours = cluster.server(3).parts.others
             assert neighbours is not None
-            cluster._running().run(neighbours.fetchers.stop())
+            cluster.thread.run(neighbours.fetchers.stop())
 
         stop_following()
         with SyncProducer(cluster.bootstrap_servers, acks=1) as producer:

@@ -245,7 +245,7 @@ def test_reading_only_beside_the_broker_that_writes(tmp_path: Path) -> None:
                 file.write(b"\0\0\1\0half of the next one")
             before = {path: path.read_bytes() for path in tmp_path.iterdir()}
             reader = EmbeddedStore.open(tmp_path, read_only=True)
-            assert reader._tree.nodes.keys() == store._tree.nodes.keys()
+            assert reader.tree.nodes.keys() == store.tree.nodes.keys()
             node = await reader.read("/ids/0")
             assert node is not None and node.data == b"here"
             with pytest.raises(MetadataError, match="reading only"):
@@ -273,7 +273,7 @@ def test_a_reader_misses_nothing_when_the_journal_gives_way(
         def read_and_be_overtaken(path: Path) -> bytes:
             content = read(path)
             if path.name == JOURNAL_NAME:
-                journal.replace(tree_to_bytes(store._tree))
+                journal.replace(tree_to_bytes(store.tree))
             return content
 
         monkeypatch.setattr(Path, "read_bytes", read_and_be_overtaken)

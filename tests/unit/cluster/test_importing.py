@@ -191,7 +191,7 @@ def test_what_is_no_tree_is_refused_as_a_whole(tree: dict[str, Any], complaint: 
         with pytest.raises(CorruptData) as caught:
             await import_into(store, tree)
         assert complaint in str(caught.value)
-        assert list(store._tree.nodes) == ["/"]
+        assert list(store.tree.nodes) == ["/"]
 
     run(scenario)
 

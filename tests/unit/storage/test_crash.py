@@ -47,7 +47,7 @@ def _live(files: QuickFiles, directory: Path, acknowledged: list[int]) -> None:
                     store.checkpoint_high_watermarks({NAME: log.log_end_offset})
             store.close()
         finally:
-            store._release()
+            store.release()
 
 
 def _check(directory: Path, acknowledged: list[int]) -> None:
@@ -109,7 +109,7 @@ def test_st_8_recovery_dies_at_any_moment_and_is_repeated(tmp_path: Path) -> Non
     def end_after_recovery(files: QuickFiles, directory: Path) -> int:
         store = _open(files, directory)
         end = store.logs[NAME].log_end_offset
-        store._release()
+        store.release()
         return end
 
     shutil.copytree(origin, tmp_path / "whole")
@@ -136,7 +136,7 @@ def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: 
     store = _open(QuickFiles(), origin)
     before = read(store.logs[NAME], store.logs[NAME].log_start_offset)
     assert len(store.logs[NAME].segments) > 3
-    store._release()
+    store.release()
 
     def start_anew(directory: Path, left: int) -> bool:
         """Whether that many changes are enough."""
@@ -148,7 +148,7 @@ def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: 
         except Killed:
             return False
         finally:
-            opened._release()
+            opened.release()
         return True
 
     for left in places(1000):
@@ -165,7 +165,7 @@ def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: 
         assert append(log, batch(1), epoch=99).base_offset == log.log_end_offset - 1
         if is_done:
             assert (found, log.log_start_offset) == (b"", offset)
-        again._release()
+        again.release()
         shutil.rmtree(directory)
         if is_done:
             assert left > 10

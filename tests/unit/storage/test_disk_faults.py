@@ -192,7 +192,7 @@ class Life:
                 store.fail_directory(self.directory, OSError(errno.EIO, "gone"))
         except Torn:
             if store is not None:
-                store._release()
+                store.release()
             raise
 
     def _open(self) -> LogStore:

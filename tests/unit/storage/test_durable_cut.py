@@ -187,7 +187,7 @@ def test_st_7_a_cut_log_is_not_clean_above_it_after_a_crash(tmp_path: Path) -> N
     Checkpoints(files).write(tmp_path, {NAME: 10})
     found.truncate(NAME, 4)
     append(log, batch(8), epoch=3)
-    found._release()  # as a crash
+    found.release()  # as a crash
     found = LogStore.open(files, [tmp_path], config=LogConfig(), broker_id=0, now_ms=0)
     Checkpoints(files).recall(found.logs[NAME], tmp_path)
     assert found.logs[NAME].first_dirty_offset == 4

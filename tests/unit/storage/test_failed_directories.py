@@ -241,7 +241,7 @@ def test_a_checkpoint_that_fails_names_its_directory_and_spares_the_others(
     with pytest.raises(DirectoryError) as caught:
         store.create(TopicPartition("new", 0), TOPIC_ID, LogConfig(), is_new=True)
     assert caught.value.directory == one
-    store._release()
+    store.release()
 
 
 def test_sizes_are_told_by_directory(two: tuple[Path, Path]) -> None:

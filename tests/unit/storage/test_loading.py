@@ -36,7 +36,7 @@ def crashed(directory: Path, batches: int = 1, size: int = 10) -> None:
         log = store.create(name, bytes(15) + b"\x07", LogConfig())
         for _ in range(batches):
             append(log, batch(1, size))
-    store._release()
+    store.release()
 
 
 def load(directory: Path, loading: Loading) -> LogStore:

@@ -85,7 +85,7 @@ def test_st_8_a_clean_stop_is_known_by_its_marker_alone(tmp_path: Path) -> None:
     assert not marker.exists()
     assert files.synced[0] == tmp_path.name  # the removal is durable before anything changes
     assert store.logs[T0].recovery_point == 5
-    store._release()  # as a crash
+    store.release()  # as a crash
     store = open_store(tmp_path)
     assert store.logs[T0].log_end_offset == 5
     store.close()
@@ -232,7 +232,7 @@ def test_a_log_that_was_only_laid_out_has_nothing_of_its_namesake(tmp_path: Path
     store.checkpoint_high_watermarks({T0: 12})
     store.delete(T0)
     store.place(T0, OTHER_ID).lay_out()
-    store._release()  # as kill -9
+    store.release()  # as kill -9
     store = open_store(tmp_path)
     assert (store.logs[T0].log_start_offset, store.logs[T0].log_end_offset) == (0, 0)
     store.close()
@@ -360,7 +360,7 @@ def test_what_a_crash_left_of_a_deletion_is_removed_at_the_start(tmp_path: Path)
     store = open_store(tmp_path)
     store.create(T0, TOPIC_ID, LogConfig())
     store.delete(T0)
-    store._release()
+    store.release()
     store = open_store(tmp_path)
     assert not store.logs
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
@@ -504,7 +504,7 @@ def test_a_log_that_goes_back_below_its_start_keeps_what_is_written_there(
         store.start_at(T0, 8)
     append(log, batch(2))
     assert (log.log_start_offset, log.log_end_offset) == (8, 10)
-    store._release()  # as kill -9
+    store.release()  # as kill -9
     again = open_store(tmp_path)
     assert (again.logs[T0].log_start_offset, again.logs[T0].log_end_offset) == (8, 10)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 8\n"

@@ -147,7 +147,7 @@ def test_st_8_a_recovery_point_does_not_outlive_a_truncation(tmp_path: Path) -> 
     store.checkpoint_recovery_points()
     store.truncate(name, 4)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 4\n"
-    store._release()
+    store.release()
 
 
 @pytest.mark.parametrize("offset", [0, 24, 60, 1000])

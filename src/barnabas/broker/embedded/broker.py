@@ -55,9 +55,14 @@ class Broker(EmbeddedLife):
 
     @property
     def port(self) -> int:
+        return self.server.port
+
+    @property
+    def server(self) -> Server:
+        """What runs; to be touched on the broker's loop only."""
         if self._server is None:
             raise self._is_not_running()
-        return self._server.port
+        return self._server
 
     # ---- on its loop ----
 

@@ -65,21 +65,34 @@ class Cluster(EmbeddedLife):
         """Stop one broker cleanly: it gives its leadership away first (RE-13)."""
         server = self.server(broker_id)
         del self._servers[broker_id]
-        self._running().run(server.stop())
+        self.thread.run(server.stop())
 
     def start_broker(self, broker_id: int) -> None:
         """Start one that was stopped, on its old port and its old data."""
         if broker_id in self._servers or broker_id not in self.broker_ids:
             raise ConfigError(f"broker {broker_id} runs already, or is none of this cluster")
-        self._running().run(self._start_broker(broker_id))
+        self.thread.run(self._start_broker(broker_id))
 
     # ---- what it offers ----
 
     @property
     def bootstrap_servers(self) -> str:
         """`127.0.0.1:PORT,...` of the brokers that run, for any Kafka client."""
-        self._running()
+        if self._thread is None:
+            raise self._is_not_running()
         return ",".join(f"127.0.0.1:{self._ports[broker_id]}" for broker_id in self._servers)
+
+    @property
+    def store(self) -> EmbeddedStore:
+        """The metadata of all brokers; to be touched on the cluster's loop only."""
+        if self._store is None:
+            raise self._is_not_running()
+        return self._store
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """The brokers that run; to be touched on the cluster's loop only."""
+        return tuple(self._servers.values())
 
     def server(self, broker_id: int) -> Server:
         """A broker that runs; to be touched on the cluster's loop only."""

@@ -138,7 +138,9 @@ class EmbeddedLife(ABC):
             )
         return directory
 
-    def _running(self) -> LoopThread:
+    @property
+    def thread(self) -> LoopThread:
+        """The thread and the loop of everything that runs here; ConfigError if nothing does."""
         if self._thread is None:
             raise self._is_not_running()
         return self._thread
@@ -149,11 +151,6 @@ class EmbeddedLife(ABC):
         )
 
     # ---- on its loop ----
-
-    @property
-    def _loop(self) -> asyncio.AbstractEventLoop | None:
-        """Where whatever runs is to be touched."""
-        return None if self._thread is None else self._thread.loop
 
     @abstractmethod
     async def _start(self) -> None:

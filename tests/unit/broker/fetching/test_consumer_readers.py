@@ -20,9 +20,9 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import FETCH
 from barnabas.protocol.messages.fetch import PartitionData
-from tests.kit.broker.fetches import fetch_request, only
+from tests.kit.broker.fetches import fetch_request, only, values
 from tests.kit.broker.following import NAME, Site, leading, led, level, pair, run, topic
-from tests.kit.broker.replicated import Follower, Shared, fill, inside, values
+from tests.kit.broker.replicated import Follower, Shared, fill, inside
 from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import AN_HOUR_MS, RawClient, batch
 from tests.kit.waiting import until
@@ -56,8 +56,7 @@ def know_racks(node: Broker, racks: dict[int, str]) -> None:
     """The controller's word about who lives, and where."""
 
     def learn() -> None:
-        assert node._server is not None
-        server = node._server.node
+        server = node.server.node
         own = server.image.brokers[0]
         brokers = {each: own._replace(broker_id=each, rack=rack) for each, rack in racks.items()}
         server.view.update(server.image._replace(brokers=brokers))
@@ -185,8 +184,7 @@ def test_re_2_without_the_selector_the_leader_serves(
     node: Broker, client: RawClient, shared: Shared, followers: list[Follower]
 ) -> None:
     in_sync(client, shared, followers)
-    assert node._server is not None
-    server = node._server.node
+    server = node.server.node
     before = server.config
     plain = {k: v for k, v in before.properties.items() if k != "replica.selector.class"}
     inside(node, lambda: server.dynamic_config.put_in_force(BrokerConfig(plain)))

@@ -341,8 +341,7 @@ def test_re_8_a_follower_that_fell_silent_while_idle_gets_no_more_time(
 
 
 def sessions_of(replicated: Shared) -> list[FetchSession]:
-    assert replicated.broker._server is not None
-    return list(replicated.broker._server.node.fetch_sessions)
+    return list(replicated.broker.server.node.fetch_sessions)
 
 
 def _hours_later_ms(replicated: Shared) -> int:

@@ -163,8 +163,7 @@ def test_what_went_meanwhile_is_looked_for_again(node: Broker, client: RawClient
         produce(client, "shrinking", batch(b"%d" % i, timestamp_ms=T0 + i))
 
     def search() -> tuple[bool, bool, Any]:
-        assert node._server is not None
-        log = node._server.node.replicas.leader_of(("shrinking", 0)).log
+        log = node.server.node.replicas.leader_of(("shrinking", 0)).log
         from barnabas.storage.cold import timestamp_lookup
 
         stale = timestamp_lookup(log, T0 + 3)

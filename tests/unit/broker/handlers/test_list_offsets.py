@@ -82,7 +82,7 @@ def test_version_0_lists_segments(node: Broker, client: RawClient, topic: str) -
 
 
 def leader(node: Broker, topic: str):  # type: ignore[no-untyped-def]
-    return node._server.node.replicas.leader_of(TopicPartition(topic, 0))  # type: ignore[union-attr]
+    return node.server.node.replicas.leader_of(TopicPartition(topic, 0))
 
 
 def test_by_timestamp(client: RawClient, topic: str) -> None:

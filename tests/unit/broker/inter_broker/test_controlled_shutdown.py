@@ -33,14 +33,14 @@ def make(cluster: Cluster, topic: NewTopic) -> None:
     (controller,) = [
         cluster.server(n) for n in (1, 2, 3) if cluster.server(n).node.controller.is_active
     ]
-    cluster._running().run(controller.node.controller.create_topic(topic))
+    cluster.thread.run(controller.node.controller.create_topic(topic))
 
 
 def make_alone(cluster: Cluster, leader: int, outsider: int) -> None:
     """A partition with a replica that copies nothing, so it is out of sync by now."""
     others = cluster.server(outsider).parts.others
     assert others is not None
-    cluster._running().run(others.fetchers.stop())
+    cluster.thread.run(others.fetchers.stop())
     make(cluster, NewTopic("t", assignment={0: [leader, outsider]}))
     node = cluster.server(leader).node
     wait_until(lambda: "t" in node.image.topics)
@@ -128,7 +128,7 @@ def test_it_asks_again_when_there_is_no_controller_at_the_moment(cluster: Cluste
         await cluster.server(3).node.store.commit([Delete(layout.CONTROLLER)])
         await asyncio.sleep(0)
 
-    cluster._running().run(remove())
+    cluster.thread.run(remove())
     cluster.stop_broker(3)
     until_led(cluster.server(2), [2])
 
@@ -170,7 +170,7 @@ def test_nobody_is_asked_who_could_not_write_it(
     assert shutdown is not None
     cut_off = shutdown._replace(store=CutOff(shutdown.store))
     began_at = time.monotonic()
-    cluster._running().run(cut_off.run())
+    cluster.thread.run(cut_off.run())
     assert time.monotonic() - began_at < 25, "controller.socket.timeout.ms is 30 s"
     assert caplog.text.count("the metadata store does not answer") == 3
     assert "stops all the same, after 3 attempts" in caplog.text

@@ -70,7 +70,7 @@ def told_by(server: Server) -> dict[str, float]:
 
 
 def told_alone(broker: Broker) -> dict[str, float]:
-    server = broker._server
+    server = broker.server
     assert server is not None
     return inside(broker, lambda: told_by(server))
 
@@ -95,7 +95,7 @@ def _exported(bean: str) -> tuple[str, str]:
 
 def test_the_names_are_those_that_the_jmx_exporter_gives_to_kafkas(node: Broker) -> None:
     """RE-14: and the MBean is in the help, for who looks for that."""
-    server = node._server
+    server = node.server
     assert server is not None
     text = inside(node, lambda: page(server.node, server.parts.proposals, None)).decode()
     helps = re.findall(r"^# HELP (\w+) .+ \((\S+)\)$", text, re.MULTILINE)
@@ -281,11 +281,11 @@ def cluster() -> Iterator[Cluster]:
 
 def _play(cluster: Cluster, scene: Callable[[], Awaitable[None]]) -> None:
     """On the loop of the brokers, within bounds."""
-    cluster._running().run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
+    cluster.thread.run(asyncio.wait_for(scene(), 2 * PATIENCE_S))
 
 
 def _total(cluster: Cluster, name: str) -> float:
-    return sum(told_by(server)[name] for server in cluster._servers.values())
+    return sum(told_by(server)[name] for server in cluster.servers)
 
 
 def test_what_only_the_controller_knows(cluster: Cluster) -> None:
@@ -295,7 +295,7 @@ def test_what_only_the_controller_knows(cluster: Cluster) -> None:
     async def begin() -> None:
         assignment = {0: [2, 3], 1: [3, 1]}
         await cluster.server(1).node.controller.create_topic(NewTopic("t", assignment=assignment))
-        for server in cluster._servers.values():
+        for server in cluster.servers:
             await until(lambda server=server: "t" in server.node.image.topics)  # type: ignore[misc]
         await until(lambda: told_by(cluster.server(2))[f"{REPLICAS}leadercount"] == 1)
         await until(lambda: told_by(cluster.server(3))[f"{REPLICAS}partitioncount"] == 2)

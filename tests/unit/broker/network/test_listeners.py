@@ -132,8 +132,7 @@ def test_each_listener_tells_its_own_address() -> None:
         "inter.broker.listener.name": "INNER",
     }
     with Broker(config=settings) as broker:
-        assert broker._server is not None
-        inner, outer = (f"127.0.0.1:{each.port}" for each in broker._server.listeners)
+        inner, outer = (f"127.0.0.1:{each.port}" for each in broker.server.listeners)
         with RawClient(inner) as client:
             told = client.call(METADATA, 9, MetadataRequest(topics=[])).brokers[0]
             assert f"{told.host}:{told.port}" == inner

@@ -63,8 +63,7 @@ def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: 
         await controller.node.controller.create_topic(own)
         await until(lambda: "own" in follower.node.image.topics)  # and so it follows
         await until(lambda: "t" in leader.node.image.topics)
-        assert cluster._store is not None
-        zxid = cluster._store._tree.zxid
+        zxid = cluster.store.tree.zxid
         assert follower.parts.others is not None
         await follower.parts.others.fetchers.stop()
         append(leader, range(30))
@@ -72,7 +71,7 @@ def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: 
         await until(lambda: all(seen(controller, n).isr == (2, 1) for n in range(30)))
         await until(lambda: all(seen(leader, n).isr == (2, 1) for n in range(30)))
         await until(lambda: seen(leader, 0, "own").isr == (1, 2))
-        assert cluster._store._tree.zxid - zxid <= 15, "one commit for each request"
+        assert cluster.store.tree.zxid - zxid <= 15, "one commit for each request"
         state = await controller.node.store.read(layout.state_path("t", 7))
         assert state is not None
         assert layout.decode_state("t", 7, state.data).isr == (2, 1)
@@ -99,8 +98,8 @@ def test_a_proposal_outlasts_the_controller_that_it_was_meant_for(cluster: Clust
         await follow_no_more(controller, leader, follower)
         append(leader, range(1))
         # Somebody has the office who does not answer, and then nobody has it.
-        assert cluster._store is not None
-        absent = cluster._store.session()
+        assert cluster.store is not None
+        absent = cluster.store.session()
         node = layout.encode_controller(99, leader.clock.wall_ms())
         await absent.commit(
             [Delete(layout.CONTROLLER), Create(layout.CONTROLLER, node, ephemeral=True)]
@@ -123,8 +122,8 @@ def test_a_proposal_outlasts_what_nobody_thought_of(cluster: Cluster) -> None:
     async def scene() -> None:
         controller, leader, follower = (cluster.server(n) for n in (1, 2, 3))
         await follow_no_more(controller, leader, follower)
-        assert cluster._store is not None
-        odd = cluster._store.session()
+        assert cluster.store is not None
+        odd = cluster.store.session()
         now_ms = leader.clock.wall_ms()
         endpoint = Endpoint("PLAINTEXT", "a..b", 9092, "PLAINTEXT")
         registration = layout.encode_broker(BrokerImage(99, (endpoint,), None, -1), now_ms)

@@ -54,7 +54,7 @@ def play(cluster: Cluster, scene: Callable[[Server], Awaitable[None]]) -> None:
         await until(lambda: "t" in leader.node.image.topics)
         await scene(leader)
 
-    cluster._running().run(asyncio.wait_for(whole(), 2 * PATIENCE_S))
+    cluster.thread.run(asyncio.wait_for(whole(), 2 * PATIENCE_S))
 
 
 def proposals(
@@ -103,8 +103,8 @@ async def states(leader: Server) -> list[PartitionImage | tuple[layout.StateNode
 
 
 def announced(cluster: Cluster) -> list[list[TopicPartition]]:
-    assert cluster._store is not None
-    nodes = cluster._store._tree.nodes
+    assert cluster.store is not None
+    nodes = cluster.store.tree.nodes
     return [
         layout.decode_isr_change(path, node.data)
         for path, node in sorted(nodes.items())
@@ -124,11 +124,10 @@ def test_it_is_written_as_kafka_writes_it(cluster: Cluster) -> None:
     """RE-9: all in one commit, on the versions that the leader knows."""
 
     async def scene(leader: Server) -> None:
-        assert cluster._store is not None
         writes = Writes(leader, SOON)
-        zxid = cluster._store._tree.zxid
+        zxid = cluster.store.tree.zxid
         answers = await writes.write(proposals(leader, 2, 3))
-        assert cluster._store._tree.zxid == zxid + 1
+        assert cluster.store.tree.zxid == zxid + 1
         assert answers == dict.fromkeys(NAMES, IsrAnswer(0, 2, 0, (2, 3), 1))
         assert await states(leader) == [(layout.StateNode(2, 0, (2, 3), 1), 1)] * PARTITIONS
         node = await leader.node.store.read(layout.state_path(*NAMES[0]))
@@ -199,8 +198,8 @@ def test_a_state_that_is_gone_is_of_a_partition_that_is_unknown(cluster: Cluster
         writes = Writes(leader, SOON)
         wished = proposals(leader, 2, 3)
         missing = wished[0]._replace(topic_partition=NAMES[1])
-        assert cluster._store is not None
-        del cluster._store._tree.nodes[layout.state_path(*NAMES[0])]
+        assert cluster.store is not None
+        del cluster.store.tree.nodes[layout.state_path(*NAMES[0])]
         answers = await writes.write([wished[0], missing])
         assert answers[NAMES[0]] == IsrAnswer(UnknownTopicOrPartition.code)
         assert answers[NAMES[1]].error_code == 0

@@ -140,9 +140,8 @@ def carried_out(node: Broker, api: Api, version: int, request: Any) -> tuple[int
     handle = import_module(f"barnabas.broker.handlers.{api.stem}").handle
 
     def run() -> tuple[int, Any]:
-        assert node._server is not None
         caller = ClientConnection("PLAINTEXT", ANONYMOUS, "127.0.0.1", "127.0.0.1")
-        outcome = handle(Context(node._server.node, caller, api, version, "t"), request)
+        outcome = handle(Context(node.server.node, caller, api, version, "t"), request)
         slices = 1
         try:
             while hasattr(outcome, "send"):
@@ -224,9 +223,8 @@ def test_unanswered_requests_count_by_their_bytes(
         client.send(FETCH, 11, wait)  # what is not read waits in the sockets' buffers
 
     def owed() -> tuple[int, int]:
-        assert node._server is not None
         channels = [
-            each for router in node._server.parts.routers for each in router._queues.values()
+            each for router in node.server.parts.routers for each in router._queues.values()
         ]
         fullest = max((each for each in channels if each), key=lambda each: each._kept_bytes)
         return fullest._kept_bytes, len(fullest._slots)

@@ -209,14 +209,14 @@ class SimBroker:
             **self._config,
         }
         files = self.files.mounted()
-        bind, lanes = self._network.bind, lambda: LOOP_THREADS  # which has no threads at all
+        bind, threads = self._network.bind, lambda: LOOP_THREADS  # which has no threads at all
         machine = Seams(
             self.clock,
             self._dice,
             files,
             bind,
             self.boot_id,
-            lanes,
+            threads,
             cleans_inline=True,
             descriptors=plenty,
         )

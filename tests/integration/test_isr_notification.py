@@ -108,8 +108,8 @@ def test_a_follower_that_stops_copying_leaves_and_one_that_is_back_joins(
 
         async def shrink() -> None:
             await begin()
-            assert follower.parts.others is not None
-            await follower.parts.others.fetchers.stop()
+            assert follower.parts.partitions.others is not None
+            await follower.parts.partitions.others.fetchers.stop()
             append(leader)
             partitions = [leader.node.replicas.leader_of(name).partition for name in NAMES]
             await until(lambda: all(each.isr == (2, 1) for each in partitions))

@@ -312,8 +312,8 @@ def freeze(cluster: barnabas.Cluster, broker_id: int, topic: str) -> None:
     """It copies no more, and answers consumers all the same."""
     server = cluster.server(broker_id)
     replica = server.node.replicas.hosted((topic, 0))
-    assert server.parts.others is not None
-    fetchers = server.parts.others.fetchers
+    assert server.parts.partitions.others is not None
+    fetchers = server.parts.partitions.others.fetchers
     cluster.thread.call(lambda: fetchers.unfollowing(replica))
 
 

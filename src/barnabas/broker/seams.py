@@ -33,7 +33,7 @@ class Seams(NamedTuple):
     """Listening sockets for (listener, backlog): see `listeners.bind`."""
     boot_id: Callable[[], bytes]
     """Which boot of the machine this is; empty where nobody can tell."""
-    lanes: Callable[[], DiskThreads] = new_disk_threads
+    threads: Callable[[], DiskThreads] = new_disk_threads
     """Where one broker's calls wait for the disk."""
     cleans_inline: bool = False
     """Compact in this process, where there can be no other one (`log_cleaner`)."""

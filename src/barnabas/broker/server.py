@@ -1,4 +1,4 @@
-"""The composition root: what a broker is made of, and how that starts and stops. Read it first.
+"""How a broker starts and stops; `parts` says what it is made of.
 
     bind sockets -> open logs (recover) -> open the metadata store -> register, be elected or not
         -> LeaderAndIsr / UpdateMetadata make replicas and the image -> serve
@@ -13,66 +13,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from barnabas.broker.cluster_view import ClusterView
-from barnabas.broker.configs.current_config import CurrentConfig
-from barnabas.broker.configs.dynamic_config import DynamicConfig, apply_log_level
 from barnabas.broker.configs.inter_broker_version import NAME as INTER_BROKER_VERSION
 from barnabas.broker.configs.inter_broker_version import writes_isrs
-from barnabas.broker.controller.event_loop import ControllerSettings
 from barnabas.broker.controller.registration import ensure_base
-from barnabas.broker.controller.runner import ControllerRunner
-from barnabas.broker.coordination.coordinators import Coordinators
-from barnabas.broker.coordination.internal_topics import InternalTopics
-from barnabas.broker.coordination.marker_channel import MarkerChannels
-from barnabas.broker.coordination.producer_ids import ProducerIds
-from barnabas.broker.coordination.verification import Verification
-from barnabas.broker.coordination.verifier import Verifier
-from barnabas.broker.inter_broker.controlled_shutdown import ControlledShutdown
-from barnabas.broker.inter_broker.peer_links import PeerLinks
-from barnabas.broker.inter_broker.peers import Peers
-from barnabas.broker.network.acceptor import Acceptor
-from barnabas.broker.network.connections import Connections
-from barnabas.broker.network.idle_connections import IdleConnections
 from barnabas.broker.network.listeners import (
     Listener,
-    advertised_endpoints,
     configured_listeners,
     exposures,
     socket_options,
 )
-from barnabas.broker.network.router import Router
 from barnabas.broker.node import Node
-from barnabas.broker.partitions.alter_partition_queue import AlterPartitionQueue
-from barnabas.broker.partitions.batch_conversion import Preparer
-from barnabas.broker.partitions.cleaner_schedule import CleanerSchedule
-from barnabas.broker.partitions.control_plane import ControlPlane
-from barnabas.broker.partitions.deleted_topics import DeletedTopics
-from barnabas.broker.partitions.failed_directories import FailedDirectoryReports
-from barnabas.broker.partitions.housekeeping import Housekeeping
-from barnabas.broker.partitions.replica_removal import ReplicaRemoval
-from barnabas.broker.partitions.replicas import Replicas
-from barnabas.broker.partitions.role_changes import RoleChanges
-from barnabas.broker.partitions.throttles import Throttles
-from barnabas.broker.partitions.unplaced_logs import UnplacedLogs
-from barnabas.broker.replication.alter_partition import AlterPartition, ControllerApproval
-from barnabas.broker.replication.fetcher import FetcherParts
-from barnabas.broker.replication.fetchers import Fetchers
-from barnabas.broker.replication.zk_alter_partition import ZkAlterPartition
+from barnabas.broker.parts import Bound, Ground, Parts
 from barnabas.broker.runtime.watched_clock import WatchedClock
 from barnabas.broker.seams import Seams, system_seams
-from barnabas.broker.security.authorization import AllowAll
-from barnabas.clock import Random
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
 from barnabas.cluster.store import MetadataStore
 from barnabas.config import BrokerConfig
-from barnabas.net.memory import MemoryPool
-from barnabas.replication.fetch_session import FetchSessions
 from barnabas.storage.loading import Loading
 from barnabas.storage.store import LogStore
 
@@ -80,196 +43,6 @@ if TYPE_CHECKING:
     from barnabas.broker.metrics.listener import MetricsListener
 
 _log = logging.getLogger(__name__)
-
-_MAX_SESSION_ID = 2**31 - 1
-
-
-class Bound(NamedTuple):
-    """A listener that holds its address, with its real port."""
-
-    listener: Listener
-    socket: socket.socket
-
-
-class Ground(NamedTuple):
-    """What is there before anything of a broker is made."""
-
-    config: BrokerConfig
-    seams: Seams
-    clock: WatchedClock
-    view: ClusterView
-    logs: LogStore
-    store: MetadataStore
-    failure: asyncio.Future[str]
-
-
-class InterBroker:
-    """What a broker has only where there are others: connections, and what is sent on them."""
-
-    def __init__(
-        self, ground: Ground, config: CurrentConfig, replicas: Replicas, throttles: Throttles
-    ) -> None:
-        view = ground.view
-        peers = self.peers = Peers(ground.config, ground.clock, ground.seams.random)
-        self.links = PeerLinks(view, peers, "broker")
-        # Verification waits for a coordinator's disk; ISR changes must not wait behind it.
-        self.coordination_links = PeerLinks(view, peers, "transactions")
-        self.fetchers = Fetchers(FetcherParts(view, config, replicas, throttles, peers))
-        self.verifier = Verifier(view, config, self.coordination_links)
-        self.markers = MarkerChannels(config, self.coordination_links)
-
-    def brokers_changed(self) -> None:
-        self.links.drop_old()
-        self.coordination_links.drop_old()
-
-    def topics_deleted(self, names: Sequence[str]) -> None:
-        """Fetchers and markers learn it from StopReplica, and from the image."""
-
-    async def stop(self) -> None:
-        self.markers.close()
-        await self.fetchers.stop()
-        self.links.close()
-        self.coordination_links.close()
-
-
-class Parts:
-    """A broker's parts, in the order in which each uses those above it."""
-
-    def __init__(self, ground: Ground, bound: Sequence[Bound]) -> None:
-        config, seams, clock, view, logs, store, failure = ground
-        self.config = CurrentConfig(config)
-        self.lanes = seams.lanes()
-
-        # Partitions, and what follows from the role of a replica
-        self.throttles = Throttles(config)
-        self.replicas = Replicas(view, logs, self.config, clock, self.lanes)
-        others = self.others = (
-            InterBroker(ground, self.config, self.replicas, self.throttles)
-            if view.has_peers
-            else None
-        )
-        verifier = None if others is None else others.verifier
-        markers = None if others is None else others.markers
-        self.coordinators = Coordinators(view, self.config, clock, self.replicas, verifier, markers)
-        listeners = (
-            (self.coordinators,)
-            if others is None
-            else (self.coordinators, others.verifier, others.fetchers)
-        )
-        self.unplaced = UnplacedLogs()
-        self.proposals = AlterPartitionQueue()
-        self.removal = ReplicaRemoval(self.replicas, listeners)
-        self.role_changes = RoleChanges(
-            self.replicas,
-            self.removal,
-            self.proposals,
-            listeners,
-            self.unplaced,
-            seams.keep_objects,
-        )
-
-        # The controller, here or elsewhere, and what is asked of it
-        self.control = ControlPlane(
-            view,
-            self.replicas,
-            self.role_changes,
-            (self.coordinators,) if others is None else (others, self.coordinators),
-        )
-        self.controller = ControllerRunner(
-            store,
-            view,
-            clock,
-            seams.random,
-            ControllerSettings.of(config),
-            self.control.handle,
-            self.replicas.latest_epoch_of,
-            None if others is None else others.peers,
-            self.replicas.registered,
-        )
-        self.alter_partition: AlterPartition | None = None
-        self.zk_alter_partition: ZkAlterPartition | None = None
-        self.shutdown: ControlledShutdown | None = None
-        if others is not None:
-            links = others.links
-            if writes_isrs(config.str(INTER_BROKER_VERSION)):
-                self.zk_alter_partition = ZkAlterPartition(view, store, clock)
-            self.alter_partition = AlterPartition(
-                self.proposals,
-                self.zk_alter_partition
-                or ControllerApproval(view, self.config, self.controller, links),
-            )
-            self.shutdown = ControlledShutdown(
-                view, self.config, clock, store, self.controller, links
-            )
-        self.failed_directories = FailedDirectoryReports(
-            self.removal.failed_directories, logs, self.controller.replicas_offline, failure
-        )
-
-        # Connections
-        self.connections = Connections(config, clock, seams.descriptors)
-        self.dynamic_config = DynamicConfig(
-            store,
-            view,
-            self.config,
-            clock,
-            self.replicas,
-            self.controller,
-            (
-                self.replicas.broker_config_changed,
-                self.throttles.configure,
-                self.controller.configure,
-                apply_log_level,
-                self.connections.configure,
-                *(() if others is None else (others.fetchers.configure,)),
-            ),
-        )
-        self.endpoints, auto_advertised = advertised_endpoints(
-            config, [each.listener for each in bound]
-        )
-        self.node = Node(
-            self.config,
-            clock,
-            seams.random,
-            store,
-            view,
-            AllowAll(),
-            auto_advertised,
-            self.replicas,
-            Preparer(walks_all=config.bool("barnabas.verify.all.records")),
-            self.throttles,
-            FetchSessions(
-                config.int("max.incremental.fetch.session.cache.slots"),
-                partial(_new_session_id, seams.random),
-            ),
-            self.control,
-            DeletedTopics(view, store),
-            self.coordinators,
-            Verification(self.config, self.replicas, self.coordinators, verifier),
-            ProducerIds(self.controller.allocate_producer_id_block),
-            InternalTopics(self.controller.auto_create_topics),
-            self.controller,
-            self.dynamic_config,
-        )
-        memory = MemoryPool(config.int("queued.max.request.bytes"))
-        self.routers = [
-            Router(self.node, each.listener.name, memory, self.connections) for each in bound
-        ]
-        self.acceptors = [
-            Acceptor(each.socket, each.listener.name, router, self.connections)
-            for each, router in zip(bound, self.routers, strict=True)
-        ]
-
-        # What is done beside the requests
-        self.idle_connections = IdleConnections(self.config, clock, self.routers)
-        self.housekeeping = Housekeeping(self.config, clock, logs, self.replicas, self.removal)
-        self.cleaner = CleanerSchedule(
-            self.config,
-            clock,
-            self.replicas,
-            self.removal,
-            seams.files,
-            inline=seams.cleans_inline,
-        )
 
 
 class Server:
@@ -319,7 +92,7 @@ class Server:
 
     @property
     def node(self) -> Node:
-        return self.parts.node
+        return self.parts.network.node
 
     # --- start -----------------------------------------------------------------------------------
 
@@ -375,8 +148,8 @@ class Server:
         from barnabas.broker.metrics.page import page
 
         parts = self.parts
-        fetchers = None if parts.others is None else parts.others.fetchers
-        return page(parts.node, parts.proposals, fetchers)
+        fetchers = None if parts.partitions.others is None else parts.partitions.others.fetchers
+        return page(parts.network.node, parts.partitions.proposals, fetchers)
 
     async def _open_store(self) -> MetadataStore:
         if not self._view.has_peers:
@@ -392,26 +165,30 @@ class Server:
             self.config, self._seams, self.clock, self._view, self._logs, store, failure
         )
         bound, self._bound = self._bound, []  # the acceptors close the sockets from here on
-        return Parts(ground, bound)
+        return Parts.make(ground, bound)
 
     async def _join_cluster(self) -> None:
         parts, view = self.parts, self._view
-        if parts.alter_partition is not None:
-            parts.alter_partition.start()
-        parts.failed_directories.start()
+        if parts.control.alter_partition is not None:
+            parts.control.alter_partition.start()
+        parts.control.failed_directories.start()
         may_have_lost = await self._may_have_lost(parts)
-        broker = self._registration(parts.endpoints, may_have_lost)
+        broker = self._registration(parts.network.endpoints, may_have_lost)
         if view.has_peers:
             # The controller may send something before `start` returns.
             assert self._store is not None
             cluster_id = await ensure_base(self._store, self._logs.cluster_id, self._seams.random)
             view.update(view.image._replace(cluster_id=cluster_id))
-        self._logs.set_cluster_id(await parts.controller.start(broker, self._logs.cluster_id))
+        self._logs.set_cluster_id(
+            await parts.control.controller.start(broker, self._logs.cluster_id)
+        )
         await view.until(self._is_registered_in)
-        self._logs.unknown_to(parts.controller.known_partitions)
-        if parts.replicas.offline:
-            await parts.controller.replicas_offline(sorted(parts.replicas.offline))
-        await parts.dynamic_config.start()
+        self._logs.unknown_to(parts.control.controller.known_partitions)
+        if parts.partitions.replicas.offline:
+            await parts.control.controller.replicas_offline(
+                sorted(parts.partitions.replicas.offline)
+            )
+        await parts.network.dynamic_config.start()
         self._is_dynamic = True
 
     def _registration(self, endpoints: tuple[Endpoint, ...], may_have_lost: bool) -> BrokerImage:
@@ -425,17 +202,17 @@ class Server:
             return False
         boot_id = self._seams.boot_id()
         if not self._logs.begins_whole(boot_id):
-            parts.unplaced.found(await parts.controller.hosted())
-        if not parts.unplaced:
+            parts.partitions.unplaced.found(await parts.control.controller.hosted())
+        if not parts.partitions.unplaced:
             self._logs.loss_is_known(boot_id)
             return False
         self._whole = asyncio.get_running_loop().create_task(self._until_whole(parts))
         return True
 
     async def _until_whole(self, parts: Parts) -> None:
-        await parts.unplaced.until_placed()
+        await parts.partitions.unplaced.until_placed()
         self._logs.loss_is_known(self._seams.boot_id())
-        await parts.controller.withdraw_loss_warning()
+        await parts.control.controller.withdraw_loss_warning()
 
     def _is_registered_in(self, image: ClusterImage) -> bool:
         """Whether the controller has seen this registration, and has sent it.
@@ -451,12 +228,12 @@ class Server:
 
     def _serve(self) -> None:
         parts = self.parts
-        for acceptor in parts.acceptors:
+        for acceptor in parts.network.acceptors:
             acceptor.start()
         self.clock.start()
-        parts.idle_connections.start()
-        parts.housekeeping.start()
-        parts.cleaner.start()
+        parts.network.idle_connections.start()
+        parts.partitions.housekeeping.start()
+        parts.partitions.cleaner.start()
         for warning in (*self.config.warnings, *exposures(self.listeners)):
             _log.warning("%s", warning)
 
@@ -465,7 +242,7 @@ class Server:
     async def ends_with_all(self) -> None:
         """Prepare a stop of all brokers: no leadership is moved, and no loss of a broker logged."""
         self._view.is_cluster_stopping = True
-        await self.parts.controller.stop()
+        await self.parts.control.controller.stop()
 
     async def stop(self, *, gives_away: bool = True) -> None:
         """A clean stop: the next start needs no recovery. Safe after a start that failed.
@@ -473,8 +250,13 @@ class Server:
         With `gives_away` others lead first what this broker leads.
         """
         parts = self._parts
-        if parts is not None and parts.shutdown is not None and self._is_dynamic and gives_away:
-            await parts.shutdown.run()
+        if (
+            parts is not None
+            and parts.control.shutdown is not None
+            and self._is_dynamic
+            and gives_away
+        ):
+            await parts.control.shutdown.run()
         if self._metrics is not None:
             self._metrics.close()
         if parts is not None:
@@ -488,41 +270,41 @@ class Server:
             self._close_logs(parts)
         finally:
             if parts is not None:
-                parts.lanes.close()
-                parts.role_changes.deferred.close()
+                parts.partitions.threads.close()
+                parts.partitions.role_changes.deferred.close()
             if self._store is not None:
                 await self._store.close()
 
     async def _stop_serving(self, parts: Parts) -> None:
-        await parts.cleaner.stop()
-        await parts.housekeeping.stop()
-        parts.idle_connections.close()
+        await parts.partitions.cleaner.stop()
+        await parts.partitions.housekeeping.stop()
+        parts.network.idle_connections.close()
         self.clock.stop()
-        for acceptor in parts.acceptors:
+        for acceptor in parts.network.acceptors:
             acceptor.close()
-        for router in parts.routers:
+        for router in parts.network.routers:
             router.close()
 
     async def _leave_cluster(self, parts: Parts) -> None:
         if self._is_dynamic:
-            await parts.dynamic_config.stop()
-        parts.coordinators.close()
-        if parts.alter_partition is not None:
-            parts.alter_partition.close()
-        if parts.zk_alter_partition is not None:
-            parts.zk_alter_partition.close()
-        if parts.others is not None:
-            await parts.others.stop()
+            await parts.network.dynamic_config.stop()
+        parts.partitions.coordinators.close()
+        if parts.control.alter_partition is not None:
+            parts.control.alter_partition.close()
+        if parts.control.zk_alter_partition is not None:
+            parts.control.zk_alter_partition.close()
+        if parts.partitions.others is not None:
+            await parts.partitions.others.stop()
         if self._whole is not None:
             self._whole.cancel()
-        parts.failed_directories.close()
-        await parts.controller.stop()
+        parts.control.failed_directories.close()
+        await parts.control.controller.stop()
 
     def _close_logs(self, parts: Parts | None) -> None:
         """Leave every directory clean that can be; then the first error is raised."""
         if parts is not None:
             try:
-                self._logs.checkpoint_high_watermarks(parts.replicas.high_watermarks())
+                self._logs.checkpoint_high_watermarks(parts.partitions.replicas.high_watermarks())
             except OSError as error:
                 _log.error("the high watermarks are kept as they were: %s", error)
         self._logs.close()
@@ -530,7 +312,3 @@ class Server:
 
 def _has_broker(broker_id: int, image: ClusterImage) -> bool:
     return broker_id in image.brokers
-
-
-def _new_session_id(random: Random) -> int:
-    return random.below(_MAX_SESSION_ID) + 1

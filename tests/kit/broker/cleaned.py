@@ -60,7 +60,7 @@ class Cleaned:
             CurrentConfig(self.config(settings)),
             self.server.clock,
             replicas,
-            self.server.parts.removal,
+            self.server.parts.partitions.removal,
             OsFiles(),
         )
 
@@ -76,7 +76,7 @@ class Cleaned:
             CurrentConfig(self.config(settings)),
             clock,
             replicas,
-            self.server.parts.removal,
+            self.server.parts.partitions.removal,
             OsFiles(),
             inline=inline,
         )

@@ -30,8 +30,8 @@ class Site:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        assert server.parts.others is not None
-        self.fetchers = server.parts.others.fetchers
+        assert server.parts.partitions.others is not None
+        self.fetchers = server.parts.partitions.others.fetchers
         self._port = server.port
 
     @property

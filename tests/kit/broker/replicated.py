@@ -11,7 +11,7 @@ from barnabas import Broker
 from barnabas.broker.partitions.alter_partition_queue import PendingProposal
 from barnabas.broker.partitions.replica import Replica
 from barnabas.broker.partitions.replicas import Replicas
-from barnabas.broker.server import Parts
+from barnabas.broker.parts import Parts
 from barnabas.cluster.controller_requests import (
     IsrAnswer,
     IsrProposal,
@@ -61,14 +61,14 @@ def parts_of(broker: Broker) -> Parts:
 
 def meet(parts: Parts, epochs: Mapping[int, int]) -> None:
     """Have the broker know of these registrations, its own among them."""
-    view = parts.node.view
+    view = parts.network.node.view
     own = view.image.brokers[view.broker_id]
     brokers = {each: own._replace(broker_id=each, epoch=epoch) for each, epoch in epochs.items()}
     view.update(view.image._replace(brokers=brokers))
-    parts.replicas.brokers_changed()
+    parts.partitions.replicas.brokers_changed()
     if view.broker_id in epochs:
         view.registered(epochs[view.broker_id])
-        parts.replicas.registered(epochs[view.broker_id])
+        parts.partitions.replicas.registered(epochs[view.broker_id])
 
 
 class Shared:
@@ -87,7 +87,7 @@ class Shared:
     @property
     def pending(self) -> list[PendingProposal]:
         """What the leader has proposed, with the futures that get the answers."""
-        self._pending += inside(self.broker, parts_of(self.broker).proposals.take_now)
+        self._pending += inside(self.broker, parts_of(self.broker).partitions.proposals.take_now)
         return [each for each in self._pending if each.proposal.topic_partition == self.name]
 
     @property
@@ -109,7 +109,7 @@ class Shared:
         )
         state = PartitionState(self.name, self.topic_id, image, {}, is_new=False)
         request = LeaderAndIsr(0, 1, (state,))
-        apply = parts_of(self.broker).role_changes.apply_leader_and_isr
+        apply = parts_of(self.broker).partitions.role_changes.apply_leader_and_isr
         codes = inside(self.broker, lambda: apply(request))
         assert codes == {self.name: 0}
 

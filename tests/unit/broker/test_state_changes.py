@@ -168,7 +168,7 @@ def test_a_cluster_says_what_happens_to_its_partitions(caplog: pytest.LogCapture
         )
 
         def stop_following() -> None:
-            neighbours = cluster.server(3).parts.others
+            neighbours = cluster.server(3).parts.partitions.others
             assert neighbours is not None
             cluster.thread.run(neighbours.fetchers.stop())
 

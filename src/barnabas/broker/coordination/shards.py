@@ -154,8 +154,8 @@ class Shards(Generic[M]):
             epoch = replica.partition.leader_epoch
             machine, context = self._new_machine(replica), self._context
             try:
-                lane = context.replicas.lanes.background
-                steps = replay(replica.log, machine, self._decode, context.load_bytes, lane)
+                pool = context.replicas.threads.background
+                steps = replay(replica.log, machine, self._decode, context.load_bytes, pool)
                 async for _ in steps:
                     if self._is_overtaken(replica, epoch):
                         break

@@ -192,7 +192,7 @@ class _Fetch:
         if found.budget.cold:
             found.release()
             calls = [warming(*each) for each in found.budget.cold]
-            pool = self._context.node.replicas.lanes.reads
+            pool = self._context.node.replicas.threads.reads
             await run_in(pool, partial(_call_all, calls))
             found = self._pass(is_warmed=True)
             for _ in self._read(found):
@@ -246,7 +246,7 @@ class _Fetch:
         self, found: FetchPass, response: FetchResponse, cold: list[FileSlice]
     ) -> FetchResponse:
         """The answer when its bytes are in the page cache; the thread reads no more than those."""
-        pool = self._context.node.replicas.lanes.reads
+        pool = self._context.node.replicas.threads.reads
         reading = asyncio.get_running_loop().run_in_executor(pool, _warm, cold)
         try:
             await asyncio.shield(reading)

@@ -148,7 +148,7 @@ async def _search_all(
 
 async def _looked_up(context: Context, log: Log, timestamp: int) -> Lookup:
     """The search in a thread; again, if the log has lost what it looked into."""
-    pool = context.node.replicas.lanes.reads
+    pool = context.node.replicas.threads.reads
     while True:
         is_newest = timestamp == MAX_TIMESTAMP
         lookup = newest_lookup(log) if is_newest else timestamp_lookup(log, timestamp)

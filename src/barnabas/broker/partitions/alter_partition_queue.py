@@ -28,15 +28,15 @@ class PendingProposal(NamedTuple):
 
     @property
     def is_led(self) -> bool:
-        """Whether the partition is still led in the epoch in which this was proposed."""
-        partition = self.partition
-        is_led = partition.is_leader and partition.leader_epoch == self.proposal.leader_epoch
-        return is_led and not self.answer.cancelled()
+        """Whether this broker still leads the partition, be it in another epoch."""
+        return self.partition.is_leader and not self.answer.cancelled()
 
     @property
     def is_current(self) -> bool:
-        """Whether the ISR has not been changed otherwise since."""
-        return self.is_led and self.partition.partition_epoch == self.proposal.partition_epoch
+        """Whether it is led in the epoch of the proposal, with the ISR that it had then."""
+        partition, proposal = self.partition, self.proposal
+        epochs = partition.leader_epoch, partition.partition_epoch
+        return self.is_led and epochs == (proposal.leader_epoch, proposal.partition_epoch)
 
 
 class AlterPartitionQueue:

@@ -72,7 +72,7 @@ class ControlPlane:
         Raises StaleControllerEpoch for a deposed controller, and OSError from the log directories.
         """
         async with self.line:
-            return await in_turns(self._steps(request), self._replicas.lanes.background)
+            return await in_turns(self._steps(request), self._replicas.threads.background)
 
     def carry_out(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
         """`handle`, all at once."""

@@ -46,7 +46,7 @@ async def flush(replica: Replica, replicas: Replicas, clock: Clock) -> None:
 async def _sync(replica: Replica, replicas: Replicas) -> bool:
     """Whether it could be done; not if there was no descriptor for it. OSError."""
     try:
-        await run_in(replicas.lanes.flushes, replica.log.take_flush())
+        await run_in(replicas.threads.flushes, replica.log.take_flush())
     except OSError as error:
         if not replicas.is_short_of_descriptors(error):
             raise

@@ -219,7 +219,7 @@ class Housekeeping:
             replica.fail(error)
 
     async def _in_lane(self, action: Callable[[], object]) -> None:
-        await run_in(self._replicas.lanes.background, action)
+        await run_in(self._replicas.threads.background, action)
 
     def _hosted(self) -> Iterator[Replica]:
         """All replicas, but for those that are deleted or replaced before their turn has come."""

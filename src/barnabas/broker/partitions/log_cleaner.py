@@ -90,7 +90,7 @@ class LogCleaner:
         self._told: dict[TopicPartition, str] = {}
 
     async def _in_lane(self, action: Callable[[], T]) -> T:
-        return await run_in(self._replicas.lanes.background, action)
+        return await run_in(self._replicas.threads.background, action)
 
     async def end(self) -> None:
         """No process is left when this returns; the next pass starts another."""

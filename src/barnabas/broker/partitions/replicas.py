@@ -44,9 +44,9 @@ class Replicas:
         "clock",
         "config",
         "dirty",
-        "lanes",
         "preparing",
         "start_flush",
+        "threads",
         "view",
         "write_soon",
         "write_staged",
@@ -58,11 +58,11 @@ class Replicas:
         store: LogStore,
         config: CurrentConfig,
         clock: Clock,
-        lanes: DiskThreads = LOOP_THREADS,
+        threads: DiskThreads = LOOP_THREADS,
     ) -> None:
         self.view = view
         self.clock = clock
-        self.lanes = lanes
+        self.threads = threads
         self._store = store
         self.config = config
         self._replicas: dict[tuple[str, int], Replica] = {}  # by TopicPartition

@@ -319,7 +319,7 @@ class Fetcher:
         """Wait until these cuts are on disk: nothing is asked for above them before."""
         replicas = self._parts.replicas
         followed_now = [self._followed[name] for name in cut if name in self._followed]
-        await in_turns(settling(replicas.store, followed_now), replicas.lanes.background)
+        await in_turns(settling(replicas.store, followed_now), replicas.threads.background)
         for name in cut:
             followed = self._followed.get(name)
             if followed is not None and followed.is_cut:

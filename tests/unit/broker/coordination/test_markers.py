@@ -53,14 +53,16 @@ def commit_with_one_partition_stuck(client: RawClient) -> None:
 
 def stop_hosting(server: Server, partition: TopicPartition) -> None:
     """As if its disk were out of reach: the cluster knows it, this broker has not got it."""
-    server.parts.role_changes.apply_stop_replica(StopReplica(0, 1, (partition,), delete=False))
+    server.parts.partitions.role_changes.apply_stop_replica(
+        StopReplica(0, 1, (partition,), delete=False)
+    )
 
 
 def host_again(server: Server, partition: TopicPartition) -> None:
     topic = server.node.image.topics[partition.topic]
     image = topic.partitions[partition.partition]
     state = PartitionState(partition, topic.topic_id, image, {}, is_new=False)
-    server.parts.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
+    server.parts.partitions.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
 
 
 def test_what_cannot_be_written_is_tried_until_it_can(tmp_path: Path) -> None:
@@ -225,7 +227,7 @@ def set_isr(server: Server, partition: TopicPartition, *isr: int) -> None:
     )
     topic_id = server.node.image.topics[partition.topic].topic_id
     state = PartitionState(partition, topic_id, image, {}, is_new=False)
-    server.parts.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
+    server.parts.partitions.role_changes.apply_leader_and_isr(LeaderAndIsr(0, 1, (state,)))
 
 
 def commit_in_transaction(server: Server, producer_id: int) -> GroupOffsets:
@@ -285,7 +287,7 @@ def test_a_marker_counts_whatever_becomes_of_its_request(tmp_path: Path, has_gon
             assert offsets.pending
             if has_gone:
                 writer.close()
-                await until(lambda: not len(server.parts.routers[0]._connections))
+                await until(lambda: not len(server.parts.network.routers[0]._connections))
             set_isr(server, TopicPartition(GROUP_TOPIC, 0), server.broker_id)
             await until(lambda: not offsets.pending)
             assert offsets.committed[("t", 0)][0] == 42

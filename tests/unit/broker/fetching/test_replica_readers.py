@@ -22,7 +22,7 @@ from barnabas.errors import (
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.replication.fetch_session import FetchSession
 from tests.kit.broker.authorizers import authorized_by
-from tests.kit.broker.fetches import fetch_request, only
+from tests.kit.broker.fetches import fetch_request, only, values
 from tests.kit.broker.produces import produce_request
 from tests.kit.broker.replicated import (
     Follower,
@@ -31,7 +31,6 @@ from tests.kit.broker.replicated import (
     inside,
     meet,
     parts_of,
-    values,
 )
 from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch

@@ -182,7 +182,7 @@ def test_a_reader_that_leaves_does_not_close_the_file_under_the_thread(
     with RawClient(node.bootstrap_servers) as leaving:
         leaving.send(FETCH, 11, fetch_request("t"))
         assert cold.warming.wait(PATIENCE_S)
-    router = node.server.parts.routers[0]
+    router = node.server.parts.network.routers[0]
     wait_until(lambda: len(router._queues) <= 1)
     on_loop(node, lambda: None)
     assert cold._holders == held + 1, "the thread's"

@@ -38,7 +38,7 @@ def make(cluster: Cluster, topic: NewTopic) -> None:
 
 def make_alone(cluster: Cluster, leader: int, outsider: int) -> None:
     """A partition with a replica that copies nothing, so it is out of sync by now."""
-    others = cluster.server(outsider).parts.others
+    others = cluster.server(outsider).parts.partitions.others
     assert others is not None
     cluster.thread.run(others.fetchers.stop())
     make(cluster, NewTopic("t", assignment={0: [leader, outsider]}))
@@ -166,7 +166,7 @@ def test_nobody_is_asked_who_could_not_write_it(
 ) -> None:
     """Without the metadata store nobody can be elected: it stops all the same, and soon."""
     make(cluster, NewTopic("t", assignment={0: [3, 2]}))
-    shutdown = cluster.server(3).parts.shutdown
+    shutdown = cluster.server(3).parts.control.shutdown
     assert shutdown is not None
     cut_off = shutdown._replace(store=CutOff(shutdown.store))
     began_at = time.monotonic()

@@ -64,9 +64,9 @@ def told(text: bytes) -> dict[str, float]:
 
 def told_by(server: Server) -> dict[str, float]:
     """On the broker's own loop."""
-    others = server.parts.others
+    others = server.parts.partitions.others
     fetchers = None if others is None else others.fetchers
-    return told(page(server.node, server.parts.proposals, fetchers))
+    return told(page(server.node, server.parts.partitions.proposals, fetchers))
 
 
 def told_alone(broker: Broker) -> dict[str, float]:
@@ -97,7 +97,7 @@ def test_the_names_are_those_that_the_jmx_exporter_gives_to_kafkas(node: Broker)
     """RE-14: and the MBean is in the help, for who looks for that."""
     server = node.server
     assert server is not None
-    text = inside(node, lambda: page(server.node, server.parts.proposals, None)).decode()
+    text = inside(node, lambda: page(server.node, server.parts.partitions.proposals, None)).decode()
     helps = re.findall(r"^# HELP (\w+) .+ \((\S+)\)$", text, re.MULTILINE)
     types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
     beans = [f"{prefix}{name}" for prefix, names in KAFKAS.items() for name in names]
@@ -137,7 +137,10 @@ def test_a_log_directory_that_failed(tmp_path: Path) -> None:
         create(client, "t", 6)
         replicas = replicas_of(broker)
         failed = OSError("gone")
-        inside(broker, lambda: parts_of(broker).removal.directory_failed(directories[1], failed))
+        inside(
+            broker,
+            lambda: parts_of(broker).partitions.removal.directory_failed(directories[1], failed),
+        )
         lost = len(replicas.offline)
         assert 0 < lost < 6
         offline = f"{CONTROLLER}offlinepartitionscount"
@@ -193,7 +196,7 @@ def test_a_replica_that_is_being_made_is_not_missed(node: Broker, shared: Shared
         )
         state = PartitionState(shared.name, shared.topic_id, image, {}, is_new=False)
         request = LeaderAndIsr(0, 1, (state,))
-        inside(node, lambda: parts_of(node).role_changes.apply_leader_and_isr(request))
+        inside(node, lambda: parts_of(node).partitions.role_changes.apply_leader_and_isr(request))
 
     moved((0, 1), adding=(2,))
     assert _of_isrs(node) == (0, 0)
@@ -254,7 +257,9 @@ def test_how_far_a_follower_is_behind_is_told_by_partition(tmp_path: Path) -> No
             key = f'{LAG}{{clientId="ReplicaFetcherThread-0-1",topic="t",partition="0"}}'
 
             def lag() -> float:
-                found = told(page(two.server.node, two.server.parts.proposals, two.fetchers))
+                found = told(
+                    page(two.server.node, two.server.parts.partitions.proposals, two.fetchers)
+                )
                 assert [name for name in found if name.startswith(LAG)] == [key]
                 # Before the first answer it knows of nothing that it lacks.
                 assert found[key] in (0, 300 - two.end(NAME))

@@ -102,7 +102,7 @@ def test_many_connections_at_once_are_all_accepted(count: int) -> None:
         try:
             with RawClient(broker.bootstrap_servers) as last:
                 assert is_answered(last)
-            assert len(broker.server.parts.routers[0]._queues) >= count
+            assert len(broker.server.parts.network.routers[0]._queues) >= count
         finally:
             for each in sockets:
                 each.close()

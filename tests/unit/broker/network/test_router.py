@@ -119,7 +119,7 @@ def test_requests_carry_who_asks(node: Broker) -> None:
 
 def test_a_hold_keeps_the_next_request_of_its_connection_back(node: Broker) -> None:
     """What is awaited before an append must not be overtaken by the next one."""
-    routes = node.server.parts.routers[0]._routes
+    routes = node.server.parts.network.routers[0]._routes
     order: list[str] = []
     may_go_on = threading.Event()
 
@@ -160,7 +160,7 @@ def test_a_wait_that_never_begins_leaves_nothing_that_nobody_awaited(
     node: Broker, recwarn: pytest.WarningsRecorder
 ) -> None:
     """The connection closes in the turn of the loop in which the waiting was to begin."""
-    routes = node.server.parts.routers[0]._routes
+    routes = node.server.parts.network.routers[0]._routes
     begun: list[str] = []
 
     async def for_ever() -> MetadataResponse:
@@ -194,7 +194,7 @@ def test_only_produce_may_be_large(node: Broker) -> None:
 
 def test_what_is_kept_of_a_request_does_not_keep_its_receive_buffer(node: Broker) -> None:
     """A group keeps its members' subscriptions, which lay in a buffer of 256 KiB each."""
-    routes = node.server.parts.routers[0]._routes
+    routes = node.server.parts.network.routers[0]._routes
     kept: list[memoryview] = []
 
     def keep(context: Context, request: JoinGroupRequest) -> Outcome:

@@ -62,7 +62,7 @@ def test_st_6_nothing_is_compacted_while_nobody_knows_how_old_it_is(cleaned: Cle
         CurrentConfig(cleaned.config({})),
         clock,
         replicas,
-        cleaned.server.parts.removal,
+        cleaned.server.parts.partitions.removal,
         OsFiles(),
         inline=True,
     )

@@ -30,7 +30,7 @@ from barnabas.errors import (
     InconsistentTopicId,
     InvalidUpdateVersion,
     KafkaStorageError,
-    NotLeaderOrFollower,
+    UnknownTopicOrPartition,
 )
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.store import LogStore
@@ -131,7 +131,7 @@ def test_who_is_hosted_no_longer_follows_nobody(roles: Roles) -> None:
     roles.told(leader=1)
     roles.stop()
     assert _kinds(roles.news) == [1, "stopped"]
-    with pytest.raises(NotLeaderOrFollower):
+    with pytest.raises(UnknownTopicOrPartition):
         roles.parts.replicas.hosted(roles.name)
 
 
@@ -152,7 +152,7 @@ def test_another_isr_in_the_same_epoch_keeps_what_is_known_of_followers(
     assert replicated.replica.high_watermark == 0
     replicated.told(isr=(0, 1), is_new_epoch=False)
     assert replicated.replica.high_watermark == 0  # as far as is known here, 2 may still come back
-    inside(node, lambda: setattr(replicas_of(node), "live", {0: 100, 1: 101}))
+    inside(node, lambda: meet(parts_of(node), {0: 100, 1: 101}))
     assert replicated.replica.high_watermark == 1
     assert replicated.replica.partition.follower_end_offset(1) == 1
 
@@ -509,7 +509,7 @@ def test_the_files_of_new_logs_are_made_beside_the_loop(directories: list[Path])
     names = tuple(TopicPartition("t", number) for number in range(100))
     led = PartitionImage(0, 0, (0,), (0,), 0, 1)
     states = tuple(PartitionState(name, TOPIC_ID, led, {}, is_new=True) for name in names)
-    steps = disks.replicas.leader_and_isr(LeaderAndIsr(1, 1, states))
+    steps = disks.parts.role_changes.leader_and_isr(LeaderAndIsr(1, 1, states))
     assert set(asyncio.run(in_turns(steps)).values()) == {0}
     of_logs = [path for path in files.made_by if path.parent.name.startswith("t-")]
     assert len(of_logs) >= 500
@@ -535,7 +535,12 @@ def test_a_topic_of_many_partitions_does_not_keep_the_broker_from_its_clients(
         assert set(task.result().values()) == {0}
         return turns
 
-    assert asyncio.run(turns_during(disks.replicas.leader_and_isr(LeaderAndIsr(1, 1, states)))) > 20
+    assert (
+        asyncio.run(
+            turns_during(disks.parts.role_changes.leader_and_isr(LeaderAndIsr(1, 1, states)))
+        )
+        > 20
+    )
     stop = StopReplica(1, 1, names, delete=True)
-    assert asyncio.run(turns_during(disks.replicas.stop_replica(stop))) > 20
+    assert asyncio.run(turns_during(disks.parts.role_changes.stop_replica(stop))) > 20
     disks.store.close()

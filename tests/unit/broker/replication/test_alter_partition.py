@@ -48,8 +48,8 @@ async def follow_no_more(controller: Server, leader: Server, follower: Server) -
     """A topic whose second follower has stopped to fetch."""
     await controller.node.controller.create_topic(NewTopic("t", assignment={0: [2, 3, 1]}))
     await until(lambda: all("t" in each.node.image.topics for each in (follower, leader)))
-    assert follower.parts.others is not None
-    await follower.parts.others.fetchers.stop()
+    assert follower.parts.partitions.others is not None
+    await follower.parts.partitions.others.fetchers.stop()
 
 
 def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: Cluster) -> None:
@@ -64,8 +64,8 @@ def test_a_follower_that_is_too_slow_leaves_and_one_that_is_back_joins(cluster: 
         await until(lambda: "own" in follower.node.image.topics)  # and so it follows
         await until(lambda: "t" in leader.node.image.topics)
         zxid = cluster.store.tree.zxid
-        assert follower.parts.others is not None
-        await follower.parts.others.fetchers.stop()
+        assert follower.parts.partitions.others is not None
+        await follower.parts.partitions.others.fetchers.stop()
         append(leader, range(30))
         append(controller, range(1), "own")
         await until(lambda: all(seen(controller, n).isr == (2, 1) for n in range(30)))

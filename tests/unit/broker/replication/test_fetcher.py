@@ -157,7 +157,7 @@ def test_what_is_to_be_flushed_is_not_acknowledged_before(tmp_path: Path) -> Non
             disk_answers = threading.Event()
             executor = ThreadPoolExecutor(1)
             replicas = two.server.node.replicas
-            replicas.lanes = replicas.lanes._replace(flushes=executor)
+            replicas.threads = replicas.threads._replace(flushes=executor)
             busy = asyncio.get_running_loop().run_in_executor(executor, disk_answers.wait)
             try:
                 one.append(NAME, b"b")

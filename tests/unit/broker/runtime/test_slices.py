@@ -224,7 +224,7 @@ def test_unanswered_requests_count_by_their_bytes(
 
     def owed() -> tuple[int, int]:
         channels = [
-            each for router in node.server.parts.routers for each in router._queues.values()
+            each for router in node.server.parts.network.routers for each in router._queues.values()
         ]
         fullest = max((each for each in channels if each), key=lambda each: each._kept_bytes)
         return fullest._kept_bytes, len(fullest._slots)

@@ -75,7 +75,7 @@ class EpochLog:
     # --- as a leader's ---------------------------------------------------------------------------
 
     def diverging(self, offset: int, last_fetched_epoch: int) -> EpochEnd | None:
-        """What a leader with this log tells a fetch; LookupError if its offset is out of range."""
+        """A leader's answer to a fetch on this log; LookupError if its offset is out of range."""
         if last_fetched_epoch != UNKNOWN:
             epoch, end = self.epoch_end_offset(last_fetched_epoch)
             if end == UNKNOWN:

@@ -91,7 +91,7 @@ class QuickFiles(OsFiles):
 
 
 class WatchedFiles(QuickFiles):
-    """Counts what is read and synced, and breaks when it is told to."""
+    """Counts what is read and synced, and breaks on request."""
 
     __slots__ = ("bytes_read", "room_bytes", "synced", "unsyncable", "written")
 

@@ -218,7 +218,7 @@ def test_the_files_are_plain_ones(tmp_path: Path) -> None:
     assert all(path.is_file() for path in tmp_path.iterdir())
 
 
-def test_nobody_else_writes_the_same_tree(tmp_path: Path) -> None:
+def test_no_other_process_writes_the_same_tree(tmp_path: Path) -> None:
     async def scenario() -> None:
         store = EmbeddedStore.open(tmp_path)
         await store.commit([Create("/a")])
@@ -291,8 +291,8 @@ def test_reading_only_where_there_is_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_who_has_committed_and_gone_is_heard_of_all_the_same(tmp_path: Path) -> None:
-    """A client that hangs up while the disk is at work leaves no topic that nobody takes up."""
+def test_a_cancelled_commit_still_fires_its_watches(tmp_path: Path) -> None:
+    """A client that disconnects during the write leaves no topic unnoticed."""
 
     async def scenario() -> None:
         store = EmbeddedStore.open(tmp_path)

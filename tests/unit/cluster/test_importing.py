@@ -154,7 +154,7 @@ def test_larger_numbers_of_the_tree_are_taken() -> None:
 
 
 def test_a_sequence_goes_on_behind_what_came_along() -> None:
-    """A change that is told later has a larger number than all that were read before."""
+    """A later change has a larger number than all that were read before."""
 
     async def scenario(store: EmbeddedStore) -> None:
         tree = {

@@ -1,4 +1,4 @@
-"""What an operator is told of all partitions."""
+"""The counts over all partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterPartition: what is agreed to, and with which code the rest is refused; as Kafka 3.9 does."""
+"""AlterPartition: accepted proposals, and the error codes of others; as Kafka 3.9 does."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_leader_that_shuts_down_may_take_in_who_shall_lead_after_it() -> None:
 
 
 def test_a_proposal_made_before_an_election_is_refused() -> None:
-    """RE-9: whoever led then learns it from LeaderAndIsr."""
+    """RE-9: the former leader gets it by LeaderAndIsr."""
     stage = _stage(1, 2, 3)
     proposal = stage.proposal(ONE, TWO)
     stage.go(3)
@@ -168,7 +168,7 @@ def _written(*isr: int, version: int = 6, leader: int = 1, leader_epoch: int = 3
     return Written(StateNode(leader, leader_epoch, isr, 4), version)
 
 
-def test_an_isr_that_its_leader_has_written_is_known_and_then_told() -> None:
+def test_an_isr_that_its_leader_has_written_is_taken_over_and_then_sent() -> None:
     """RE-9: below 2.7; only metadata is sent, and nothing is written."""
     stage = _stage()
     assert stage.controller.states_read({T0: _written(1, 2, 3)})
@@ -199,7 +199,7 @@ def test_what_is_older_or_says_more_than_another_isr_is_left_alone(written: Writ
     assert stage.controller.image is before
 
 
-def test_announcements_of_what_does_not_exist_or_goes_are_nobodys_news() -> None:
+def test_announcements_of_unknown_or_deleted_topics_are_ignored() -> None:
     stage = Stage(topic("t", led(1, 2)), topic("going", led(1, 2)))
     stage.carry_out(stage.controller.deletions_requested(["going"]))
     gone, missing = TopicPartition("going", 0), TopicPartition("t", 7)
@@ -209,7 +209,7 @@ def test_announcements_of_what_does_not_exist_or_goes_are_nobodys_news() -> None
 
 
 def test_who_goes_is_written_on_what_the_leader_wrote() -> None:
-    """RE-9, TP-4: a topic that is being deleted is read, too, and is not told of."""
+    """RE-9, TP-4: a topic that is being deleted is read, too, and is not sent."""
     stage = _stage()
     doomed = stage.controller.deletions_requested(["t"])
     assert stage.controller.states_read({T0: _written(1)})

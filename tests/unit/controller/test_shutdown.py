@@ -19,27 +19,27 @@ def _shut_down(stage: Stage, broker_id: int) -> list[TopicPartition]:
 
 
 def test_leaders_move_and_followers_leave_the_isr() -> None:
-    """RE-13: nobody waits for it, and nothing is without a leader in between."""
+    """RE-13: no ISR waits for it, and every partition has a leader throughout."""
     stage = Stage(topic("t", led(2, 1, 3, replicas=(2, 3, 1)), led(1, 2), led(1, 3, 2), led(2)))
     assert _shut_down(stage, 2) == []
     assert (stage[T0].leader, stage[T0].isr, stage[T0].leader_epoch) == (3, (1, 3), 4)
     assert (stage[T1].leader, stage[T1].isr, stage[T1].leader_epoch) == (1, (1,), 4)
     assert (stage[T2].leader, stage[T2].isr) == (1, (1, 3))
-    assert stage[T3] == led(2), "nobody else has it"
-    assert stage.told(2).keys() == {T0, T1, T2}, "it hears who leads"
+    assert stage[T3] == led(2), "no other broker has it"
+    assert stage.notified(2).keys() == {T0, T1, T2}, "it gets the new leaders"
     assert stage.stopped(2) == [(T1, False), (T2, False)]
     assert stage.stop_epochs(2) == {each: stage[each].leader_epoch for each in (T1, T2)}
 
 
 def test_what_it_alone_has_in_sync_remains() -> None:
-    """It may ask again when somebody has caught up."""
+    """It may retry when another replica has caught up."""
     stage = Stage(topic("t", led(2, replicas=(2, 1)), led(2, replicas=(2,))))
     assert _shut_down(stage, 2) == [T0]
     assert stage[T0] == led(2, replicas=(2, 1))
     assert stage.decision.operations == ()
 
 
-def test_who_is_leaving_is_elected_nowhere_until_it_registers_anew() -> None:
+def test_a_leaving_broker_is_elected_nowhere_until_it_registers_again() -> None:
     """RE-13"""
     stage = Stage(topic("t", led(1, 2, replicas=(1, 2, 3))))
     _shut_down(stage, 2)

@@ -82,7 +82,7 @@ def test_partitions_can_only_be_added() -> None:
         check_growth("t", 2, 2)
 
 
-def test_nobody_fills_the_disk_with_one_request() -> None:
+def test_no_client_fills_the_disk_with_one_request() -> None:
     check_new_partitions(MAX_NEW_PARTITIONS)
     check_growth("t", 5, 5 + MAX_NEW_PARTITIONS)
     with pytest.raises(PolicyViolation):

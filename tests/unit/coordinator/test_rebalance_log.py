@@ -1,4 +1,4 @@
-"""A rebalance as a line for people: complete when it is small, bounded when it is not."""
+"""The log line of a rebalance: complete for a small one, bounded for a large one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def member(name: str) -> Member:
     return made
 
 
-def told(moved: Movement, members: int = 2, *causes: str) -> str:
+def line_of(moved: Movement, members: int = 2, *causes: str) -> str:
     log = RebalanceLog(1000, 4, {})
     for what in causes or ("left",):
         log.add(cause(member("a"), what))
@@ -30,17 +30,17 @@ def test_the_line() -> None:
         (TopicPartition("t", 2), "a", "b"),
         (TopicPartition("t", 3), "a", "c"),
     )
-    assert told(Movement(3, 0, 0, 4, moves, False)) == (
+    assert line_of(Movement(3, 0, 0, 4, moves, False)) == (
         "group g: generation 4 -> 5 in 3012 ms, 2 members: a (/10.0.0.7) left; "
         "moved 3 of 4 partitions: t-1, t-2 from a to b; t-3 from a to c"
     )
-    assert told(HARMLESS).endswith("; harmless: nothing moved")
-    assert ", empty: " in told(HARMLESS, 0) and ", 1 member: " in told(HARMLESS, 1)
-    assert told(Movement(0, 2, 1, 4, (), False)).endswith(
+    assert line_of(HARMLESS).endswith("; harmless: nothing moved")
+    assert ", empty: " in line_of(HARMLESS, 0) and ", 1 member: " in line_of(HARMLESS, 1)
+    assert line_of(Movement(0, 2, 1, 4, (), False)).endswith(
         "; 2 partitions unassigned, 1 partition newly assigned"
     )
-    assert told(Movement(UNKNOWN, 0, 0, 0, (), False)).endswith("; assignments changed")
-    assert told(Movement(UNKNOWN, 0, 0, 0, (), True)).endswith(
+    assert line_of(Movement(UNKNOWN, 0, 0, 0, (), False)).endswith("; assignments changed")
+    assert line_of(Movement(UNKNOWN, 0, 0, 0, (), True)).endswith(
         "; harmless: no member lost anything"
     )
 
@@ -56,9 +56,9 @@ def test_the_event() -> None:
     assert (event.member_count, event.moved_partitions, event.is_harmless) == (2, 3, False)
 
 
-def test_much_is_told_in_few_words() -> None:
+def test_a_large_rebalance_is_logged_in_few_words() -> None:
     moves = tuple((TopicPartition("t", n), "a", f"b{n}") for n in range(500))
-    line = told(Movement(500, 0, 0, 500, moves, False), 2, *["joined"] * 10_000)
+    line = line_of(Movement(500, 0, 0, 500, moves, False), 2, *["joined"] * 10_000)
     assert "and 9997 more; moved 500 of 500 partitions" in line
     assert line.endswith("; and 492 more") and len(line) < 600
 

@@ -1,4 +1,4 @@
-"""Timers: what is due is told once, in order, and what is moved costs nothing."""
+"""Timers: due ones are returned once, in order, and moving one costs nothing."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_records_of_aborted_transactions_are_left_out() -> None:
     assert kept == [[b"committed", b"later"]]
 
 
-def test_a_wrong_checksum_is_corrupt_unless_told_not_to_look() -> None:
+def test_a_wrong_checksum_is_corrupt_unless_unchecked() -> None:
     data = bytearray(batch([b"abc"]))
     data[-2] ^= 1
     with pytest.raises(CorruptData, match="fails its checksum"):

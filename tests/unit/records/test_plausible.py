@@ -36,7 +36,7 @@ def test_another_number_of_records_does_not_pass(wanted: Rows, count: int) -> No
 
 
 @pytest.mark.parametrize("count", [1, 2, 100])
-def test_a_time_that_is_nobodys_passes_only_where_it_does_no_harm(count: int) -> None:
+def test_a_time_of_no_record_passes_only_where_it_does_no_harm(count: int) -> None:
     honest = batch(count, step_ms=3)
     newest = read_header(honest).max_timestamp
     assert is_plausible(memoryview(honest), 0), "whatever the clock says, it is the last one's"

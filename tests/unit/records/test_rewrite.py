@@ -1,4 +1,4 @@
-"""Looking at the records of a batch, and compressing them anew."""
+"""Checking the records of a batch, and recompressing them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_walk_is_the_same_in_steps_of_any_size() -> None:
         assert parts.max_timestamp == whole.max_timestamp == T0 + 99 * 3
 
 
-def test_a_thousand_faults_are_told_and_all_are_counted() -> None:
+def test_a_thousand_faults_are_reported_and_all_are_counted() -> None:
     walk = walked(build(*[None] * 1500), KEYED)
     assert (len(walk.faults), walk.fault_count) == (1000, 1500)
 

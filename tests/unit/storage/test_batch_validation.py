@@ -1,4 +1,4 @@
-"""What a producer is told about a batch that cannot be appended."""
+"""The errors of batches that cannot be appended."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_batch_of_exactly_the_limit_passes() -> None:
         admit(memoryview(records), exact(len(records) - 1))
 
 
-def test_transactional_data_is_let_through_and_can_be_told() -> None:
+def test_transactional_data_is_admitted_and_recognised() -> None:
     """Whether its transaction is open is for the broker to know, before it appends."""
     transactional = memoryview(_with(attributes=0x10))
     assert admit(transactional, LIMITS).is_transactional
@@ -194,7 +194,7 @@ def test_levels_of_the_topic_are_taken() -> None:
 
 
 def test_large_batches_are_worked_on_in_pieces() -> None:
-    """The loop is not kept, and compression is left to whoever has a thread."""
+    """The loop is not kept, and compression is left to a thread."""
     many = keyed(*[b"k"] * 9000)
     assert prepared(many, cleanup_policy="compact").pauses == 2
     assert prepared(many, compression_type="zstd")[1:] == (2, 1)

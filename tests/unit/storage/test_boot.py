@@ -44,7 +44,7 @@ def test_a_crash_of_the_machine_may_have_taken_what_was_not_flushed(tmp_path: Pa
     assert not store.begins_whole(NEXT_BOOT)
     store.release()
     store = opened(tmp_path)
-    assert not store.begins_whole(NEXT_BOOT), "nobody has learned of it"
+    assert not store.begins_whole(NEXT_BOOT), "the cluster does not know of it"
     store.close()
     store = opened(tmp_path)
     assert not store.begins_whole(NEXT_BOOT), "nor by a stop that would be clean else"
@@ -55,7 +55,7 @@ def test_a_crash_of_the_machine_may_have_taken_what_was_not_flushed(tmp_path: Pa
     store.release()
 
 
-def test_who_cannot_tell_boots_apart_and_an_empty_disk_have_lost(tmp_path: Path) -> None:
+def test_an_unknown_boot_and_an_empty_disk_count_as_lost(tmp_path: Path) -> None:
     store = opened(tmp_path)
     assert not store.begins_whole(b"")
     store.release()

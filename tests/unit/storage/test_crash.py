@@ -128,7 +128,7 @@ def test_st_8_recovery_dies_at_any_moment_and_is_repeated(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("offset", [3, 500])
-def test_st_8_a_log_that_starts_anew_dies_at_any_moment(tmp_path: Path, offset: int) -> None:
+def test_st_8_a_log_that_is_emptied_dies_at_any_moment(tmp_path: Path, offset: int) -> None:
     """What is found then is a part of what was, or nothing; and its epochs are known, without which
     it would not notice that its leader's log is another."""
     origin = tmp_path / "origin"

@@ -1,4 +1,4 @@
-"""ST-1: snapshots of many producers hold up nobody, and say what is true at their offset."""
+"""ST-1: snapshots of many producers do not block the loop, and are right at their offset."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_a_checkpoint_that_says_no_more_of_a_cut_log_stays(tmp_path: Path) -> No
     found.close()
 
 
-def test_whoever_writes_to_a_cut_log_waits_for_the_cut(tmp_path: Path) -> None:
+def test_a_write_to_a_truncated_log_waits_for_the_truncation(tmp_path: Path) -> None:
     """A follower that is elected before its thread has come to it."""
     files = SyncedFiles()
     found = many(tmp_path, files, count=2)

@@ -1,4 +1,4 @@
-"""ST-8, ST-10: a power cut takes no index with it that the next start does not make anew."""
+"""ST-8, ST-10: the next start rebuilds every index that a power cut damaged."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_a_file_that_cannot_be_done_without_takes_its_directory_offline(
         ("t-0/00000000000000000003.snapshot", b"odd"),
     ],
 )
-def test_st_8_a_file_that_the_log_can_replace_is_made_anew_and_that_is_said(
+def test_st_8_a_file_that_the_log_can_replace_is_rebuilt_and_that_is_logged(
     two: tuple[Path, Path],
     name: str,
     content: bytes,
@@ -244,7 +244,7 @@ def test_a_checkpoint_that_fails_names_its_directory_and_spares_the_others(
     store.release()
 
 
-def test_sizes_are_told_by_directory(two: tuple[Path, Path]) -> None:
+def test_sizes_are_listed_by_directory(two: tuple[Path, Path]) -> None:
     store = _open(*two)
     size = store.logs[T[0]].size_bytes
     assert store.sizes(two[0]) == {T[0]: (size, False), T[2]: (size, False)}
@@ -253,7 +253,7 @@ def test_sizes_are_told_by_directory(two: tuple[Path, Path]) -> None:
     store.close()
 
 
-def test_partitions_that_the_metadata_does_not_know_are_told_and_left_alone(
+def test_partitions_that_are_not_in_the_metadata_are_logged_and_left_alone(
     two: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     store = _open(*two)

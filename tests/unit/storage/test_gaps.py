@@ -1,4 +1,4 @@
-"""A hole that a power cut made is told from one of compaction (ST-8, decision 15)."""
+"""A hole after a power cut is distinguished from one of compaction (ST-8, decision 15)."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _has_gaps(log: Log) -> bool:
 
 
 def test_st_8_what_compaction_took_is_no_loss(tmp_path: Path) -> None:
-    """Also where nobody has checkpointed what is on disk, and where the checkpoint is lost."""
+    """Also where no recovery point was checkpointed, and where the checkpoint is lost."""
     store, log = _cleaned(tmp_path)
     assert _has_gaps(log)
     before, bases = read(log, 0), _bases(log)

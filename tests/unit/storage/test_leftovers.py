@@ -69,7 +69,7 @@ def test_a_swap_beside_a_cleaned_one_is_no_finished_set(tmp_path: Path) -> None:
 
 
 def test_a_segment_of_which_nothing_is_left_is_replaced_too(tmp_path: Path) -> None:
-    """Its aborted transactions with it: their markers are gone, and nobody could end the skipping
+    """Its aborted transactions with it: their markers are gone, and nothing could end the skipping
     of their producers."""
     for base in (0, 10):
         _segment(tmp_path, base, base, 10)

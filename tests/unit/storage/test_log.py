@@ -473,7 +473,7 @@ def test_an_idle_partition_is_small(tmp_path: Path) -> None:
             append(log, batch(10, 50, timestamp=T0 + n, producer=(i, 0, 10 * n)))
         return log
 
-    used(10).release()  # what the first one imports is everybody's
+    used(10).release()  # the first one's imports are shared
     descriptors = len(os.listdir("/proc/self/fd"))
     tracemalloc.start()
     logs = [used(i) for i in range(10)]

@@ -512,7 +512,7 @@ def test_a_log_that_goes_back_below_its_start_keeps_what_is_written_there(
 
 
 def test_st_8_a_damaged_index_keeps_no_other_log_from_its_clean_stop(tmp_path: Path) -> None:
-    """Its directory is looked through at the next start, which makes the index anew."""
+    """Its directory is scanned at the next start, which rebuilds the index."""
     directories = (tmp_path / "a", tmp_path / "b")
     store = open_store(*directories)
     for name in (T0, T1):

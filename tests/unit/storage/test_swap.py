@@ -193,7 +193,7 @@ def test_a_flush_under_way_does_not_miss_what_was_replaced(tmp_path: Path) -> No
     log.release()
 
 
-def test_a_flush_still_misses_what_nobody_replaced(tmp_path: Path) -> None:
+def test_a_flush_still_misses_what_was_not_replaced(tmp_path: Path) -> None:
     log = make(tmp_path)
     flush = log.take_flush()
     log.segments[1].path(".log").unlink()

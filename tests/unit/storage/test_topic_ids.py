@@ -1,4 +1,4 @@
-"""Whose topics new logs are, though nobody waited for each one's own file (KIP-516)."""
+"""The topic ids of new logs, without a wait for each one's own file (KIP-516)."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_truncating_behind_the_end_forgets_an_epoch_without_records(tmp_path: Pa
     assert log.epochs.latest == 5
 
 
-def test_truncating_below_the_log_begins_anew_there(tmp_path: Path) -> None:
+def test_truncating_below_the_log_empties_it(tmp_path: Path) -> None:
     log = _filled(tmp_path)
     log.raise_log_start(30)
     log.enforce_retention(T0, 60, T0)
@@ -151,7 +151,7 @@ def test_st_8_a_recovery_point_does_not_outlive_a_truncation(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("offset", [0, 24, 60, 1000])
-def test_a_log_that_starts_anew_knows_nothing_of_before(tmp_path: Path, offset: int) -> None:
+def test_an_emptied_log_keeps_nothing_of_before(tmp_path: Path, offset: int) -> None:
     """Its leader has deleted all that would come next, or lost what is here."""
     log = _filled(tmp_path)
     log.start_at(offset)
@@ -170,7 +170,7 @@ def test_a_log_that_starts_anew_knows_nothing_of_before(tmp_path: Path, offset: 
     assert [record.offset for record in records(log)] == [offset]
 
 
-def test_a_log_that_starts_anew_has_no_epoch_and_no_producer(tmp_path: Path) -> None:
+def test_an_emptied_log_has_no_epoch_and_no_producer(tmp_path: Path) -> None:
     log = _filled(tmp_path)
     log.start_at(60)
     for _ in range(2):

@@ -1,5 +1,5 @@
 """ST-7: what is left is what Kafka 3.9.1 left of the same records: its fixtures' input, written
-again as their README tells it, and cleaned at the times that Kafka's delete horizons give away."""
+again by their README, and cleaned at the times that Kafka's delete horizons give away."""
 
 from __future__ import annotations
 

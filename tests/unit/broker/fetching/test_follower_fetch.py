@@ -22,8 +22,9 @@ from barnabas.errors import (
 from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.replication.fetch_session import FetchSession
 from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.loops import inside, replicas_of
 from tests.kit.broker.produces import produce_request
-from tests.kit.broker.replicated import Follower, Shared, fill, inside, replicas_of
+from tests.kit.broker.replicated import Follower, Shared, fill
 from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
 

@@ -12,8 +12,9 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
+from tests.kit.broker.loops import inside
 from tests.kit.broker.produces import produce, produce_request
-from tests.kit.broker.replicated import Follower, Shared, inside
+from tests.kit.broker.replicated import Follower, Shared
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
 
@@ -74,7 +75,8 @@ def test_pr_4_a_smaller_isr_that_is_large_enough_is_waited_for_no_longer(
 
 
 def _forget(replicated: Shared, broker_id: int) -> None:
-    from tests.kit.broker.replicated import EPOCHS, replicas_of
+    from tests.kit.broker.loops import replicas_of
+    from tests.kit.broker.replicated import EPOCHS
 
     live = {broker: epoch for broker, epoch in EPOCHS.items() if broker != broker_id}
     replicas_of(replicated.broker).live = live

@@ -35,7 +35,8 @@ from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
-from tests.kit.broker.replicated import EPOCHS, Follower, Shared, fill, inside, replicas_of
+from tests.kit.broker.loops import inside, replicas_of
+from tests.kit.broker.replicated import EPOCHS, Follower, Shared, fill
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.set_clock import SetClock
 

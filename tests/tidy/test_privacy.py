@@ -33,7 +33,8 @@ def _reached(file: Source) -> Iterator[str]:
             name, owner = _patched(node), ast.unparse(node.args[0])
         else:
             continue
-        is_private = name.startswith("_") and not name.startswith("__")
+        is_constant = isinstance(node, ast.Call) and name.isupper()
+        is_private = is_constant or (name.startswith("_") and not name.startswith("__"))
         is_elsewhere = owner not in ("self", "cls", FOREIGN_CODES) and name not in own
         if is_private and is_elsewhere and name not in NAMED_TUPLE:
             yield name

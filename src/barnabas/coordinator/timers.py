@@ -43,6 +43,10 @@ class Timers:
         self._order = 0
         self._stale = 0
 
+    def __len__(self) -> int:
+        """The entries in memory, those that are out of date included."""
+        return len(self._heap)
+
     def set(self, timer: Timer, deadline_ms: int) -> None:
         """Set the timer's deadline, or move it."""
         timer.deadline_ms = deadline_ms

@@ -35,6 +35,11 @@ class MemoryPool:
         self._spare: list[bytearray] = []
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
 
+    @property
+    def spare_bytes(self) -> int:
+        """The size of all buffers that are kept to be used again."""
+        return sum(map(len, self._spare))
+
     def take(self, size_bytes: int) -> bytearray:
         """A buffer of at least that size, with arbitrary content."""
         while self._spare:

@@ -3,14 +3,12 @@ and the other brokers' fetches are the test's requests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from barnabas import Broker
 from barnabas.broker.partitions.alter_partition_queue import PendingProposal
 from barnabas.broker.partitions.replica import Replica
-from barnabas.broker.partitions.replicas import Replicas
 from barnabas.broker.parts import Parts
 from barnabas.cluster.controller_requests import (
     IsrAnswer,
@@ -28,31 +26,12 @@ from barnabas.protocol.messages.fetch import (
     ReplicaState,
 )
 from barnabas.types import TopicPartition
+from tests.kit.broker.loops import inside, replicas_of
 from tests.kit.broker.produces import produce_request
-from tests.kit.raw_client import PATIENCE_S, RawClient
-
-T = TypeVar("T")
+from tests.kit.raw_client import RawClient
 
 EPOCHS = {0: 100, 1: 101, 2: 102}
 """Of the brokers' registrations."""
-
-
-def inside(broker: Broker, action: Callable[[], T]) -> T:
-    """What an action on the broker's own loop returns or raises."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(action())
-        except BaseException as error:
-            done.set_exception(error)
-
-    broker.thread.loop.call_soon_threadsafe(run)
-    return done.result(PATIENCE_S)
-
-
-def replicas_of(broker: Broker) -> Replicas:
-    return broker.server.node.replicas
 
 
 def parts_of(broker: Broker) -> Parts:

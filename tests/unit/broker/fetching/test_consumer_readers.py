@@ -22,7 +22,8 @@ from barnabas.protocol.api import FETCH
 from barnabas.protocol.messages.fetch import PartitionData
 from tests.kit.broker.fetches import fetch_request, only, values
 from tests.kit.broker.following import NAME, Site, leading, led, level, pair, run, topic
-from tests.kit.broker.replicated import Follower, Shared, fill, inside
+from tests.kit.broker.loops import inside
+from tests.kit.broker.replicated import Follower, Shared, fill
 from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import AN_HOUR_MS, RawClient, batch
 from tests.kit.waiting import until

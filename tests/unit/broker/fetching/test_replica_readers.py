@@ -23,15 +23,9 @@ from barnabas.protocol.api import FETCH, PRODUCE
 from barnabas.replication.fetch_session import FetchSession
 from tests.kit.broker.authorizers import authorized_by
 from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.loops import inside
 from tests.kit.broker.produces import produce_request
-from tests.kit.broker.replicated import (
-    Follower,
-    Shared,
-    fill,
-    inside,
-    meet,
-    parts_of,
-)
+from tests.kit.broker.replicated import Follower, Shared, fill, meet, parts_of
 from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import AN_HOUR_MS, PATIENCE_S, RawClient, batch
 

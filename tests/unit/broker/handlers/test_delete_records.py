@@ -29,15 +29,9 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from tests.kit.broker.fetches import fetch_request, only, values
+from tests.kit.broker.loops import inside
 from tests.kit.broker.produces import fill
-from tests.kit.broker.replicated import (
-    EPOCHS,
-    Follower,
-    Shared,
-    inside,
-    meet,
-    parts_of,
-)
+from tests.kit.broker.replicated import EPOCHS, Follower, Shared, meet, parts_of
 from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 

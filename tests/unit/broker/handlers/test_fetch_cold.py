@@ -16,7 +16,7 @@ from barnabas.protocol.api import FETCH, METADATA, PRODUCE
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.storage.files import OsFile
 from tests.kit.broker.fetches import fetch_request, only, values
-from tests.kit.broker.loops import log_of, on_loop
+from tests.kit.broker.loops import inside, log_of
 from tests.kit.broker.produces import produce, produce_request
 from tests.kit.broker.topics import create, with_configs
 from tests.kit.raw_client import PATIENCE_S, RawClient, batch
@@ -73,7 +73,7 @@ def cold(node: Broker, client: RawClient) -> Iterator[ColdFile]:
         segment._file = ColdFile(os.dup(segment.open_file().fileno()))
         return segment._file
 
-    file = on_loop(node, replace)
+    file = inside(node, replace)
     yield file
     file.may_go_on.set()
 
@@ -184,7 +184,7 @@ def test_a_reader_that_leaves_does_not_close_the_file_under_the_thread(
         assert cold.warming.wait(PATIENCE_S)
     router = node.server.parts.network.routers[0]
     wait_until(lambda: len(router._queues) <= 1)
-    on_loop(node, lambda: None)
+    inside(node, lambda: None)
     assert cold._holders == held + 1, "the thread's"
     cold.may_go_on.set()
     wait_until(lambda: cold._holders == held)

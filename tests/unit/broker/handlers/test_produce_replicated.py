@@ -12,8 +12,9 @@ from barnabas.errors import (
 )
 from barnabas.protocol.api import PRODUCE
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
+from tests.kit.broker.loops import inside
 from tests.kit.broker.produces import produce, produce_request
-from tests.kit.broker.replicated import EPOCHS, Follower, Shared, inside, meet, parts_of
+from tests.kit.broker.replicated import EPOCHS, Follower, Shared, meet, parts_of
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
 

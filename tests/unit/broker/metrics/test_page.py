@@ -20,7 +20,8 @@ from barnabas.controller.topics import NewTopic
 from barnabas.errors import InvalidUpdateVersion
 from barnabas.types import TopicPartition
 from tests.kit.broker.following import NAME, led, run, running, topic
-from tests.kit.broker.replicated import Follower, Shared, fill, inside, parts_of, replicas_of
+from tests.kit.broker.loops import inside, replicas_of
+from tests.kit.broker.replicated import Follower, Shared, fill, parts_of
 from tests.kit.broker.topics import create, topic_id_of
 from tests.kit.raw_client import PATIENCE_S, RawClient, batch
 from tests.kit.waiting import until, wait_until

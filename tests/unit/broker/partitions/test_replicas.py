@@ -37,16 +37,8 @@ from barnabas.storage.store import LogStore
 from barnabas.types import TopicPartition
 from simulation.whole.files import SimFiles
 from tests.kit.broker.hosted_parts import HostedParts
-from tests.kit.broker.replicated import (
-    EPOCHS,
-    Follower,
-    Shared,
-    fill,
-    inside,
-    meet,
-    parts_of,
-    replicas_of,
-)
+from tests.kit.broker.loops import inside, replicas_of
+from tests.kit.broker.replicated import EPOCHS, Follower, Shared, fill, meet, parts_of
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.set_clock import SetClock
 

@@ -59,8 +59,8 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tests.kit.broker.fetches import fetch_request
+from tests.kit.broker.loops import inside
 from tests.kit.broker.produces import produce
-from tests.kit.broker.replicated import inside
 from tests.kit.raw_client import RawClient, batch
 from tests.kit.waiting import wait_until
 

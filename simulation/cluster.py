@@ -9,12 +9,11 @@ from barnabas.cluster.layout import TRANSACTION_TOPIC
 from barnabas.cluster.store import Create, NodeExists
 from barnabas.types import TopicPartition
 from simulation.checkers import Checks
-from simulation.controller_pump import ControllerPump
 from simulation.disk import Disk
 from simulation.metadata import Ensemble
 from simulation.network import Network
 from simulation.options import Options
-from simulation.sim_broker import SimBroker
+from simulation.sim_broker import CLUSTER_ID, MIN_ISR, SimBroker
 from simulation.world import World
 
 if TYPE_CHECKING:
@@ -43,7 +42,9 @@ class Cluster:
         self.brokers: dict[int, SimBroker] = {}  # those that run
         self.topics: dict[str, bytes] = {}
         self._topics_made = self._producer_ids = 0
-        self.ensemble.do([Create(path) for path in layout.BASE_PATHS], 0)
+        base = [Create(path) for path in layout.BASE_PATHS]
+        cluster_id = Create(layout.CLUSTER_ID, layout.encode_cluster_id(CLUSTER_ID))
+        self.ensemble.do([*base, cluster_id], 0)
 
     def create_topics(self) -> None:
         """Write their nodes, as an administrator would."""
@@ -69,7 +70,7 @@ class Cluster:
             for partition in range(partitions)
         }
         self.topics[name] = topic_id
-        config = {"min.insync.replicas": str(min_isr)}
+        config = {MIN_ISR: str(min_isr)}
         self.ensemble.do(
             [
                 Create(layout.topic_config_path(name), layout.encode_config(config)),
@@ -116,11 +117,11 @@ class Cluster:
         ]
 
     @property
-    def pump(self) -> ControllerPump | None:
-        """The office of a broker that takes itself for the controller."""
+    def controller(self) -> SimBroker | None:
+        """A broker that takes itself for the controller."""
         for broker in self.brokers.values():
-            if broker.pump.controller is not None:
-                return broker.pump
+            if broker.controller.is_active:
+                return broker
         return None
 
     def start(self, broker_id: int) -> None:
@@ -148,6 +149,7 @@ class Cluster:
     def ended(self, broker: SimBroker) -> None:
         """A process is over."""
         broker.life.is_over = True
+        broker.loop.put_away()
         broker.session.silent()
         self.brokers.pop(broker.broker_id, None)
         self.checks.died(broker)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 
 from barnabas.cluster.layout import INTERNAL_TOPICS
+from barnabas.errors import NotController
 from simulation.cluster import Cluster
 from simulation.options import FIRST_TRANSACTIONAL, STALL, Fault
-
-if TYPE_CHECKING:
-    from barnabas.controller.controller import Controller, Decision
+from simulation.sim_broker import SimBroker
 
 _BOUNCE_MS = 30
 _SHUTDOWN_MS = 2500
@@ -177,21 +178,19 @@ class Faults:
                     cluster.world.tell("broker {} deletes records of {}", fault.first, hosted.name)
                     hosted.delete_records()
             return
-        pump = cluster.pump
-        if pump is None:
+        broker = cluster.controller
+        if broker is None:
             return
         self.done += 1
         cluster.world.tell("an operator wishes: {}", kind)
-        if kind == "preferred":
-            pump.add(lambda controller: controller.rebalance_leaders(0), _ignore)
-        elif kind == "unclean":
-            cluster.checks.is_unclean_wished = True
-            pump.add(lambda controller: controller.elect_leaders(None, unclean=True)[0], _ignore)
-        else:
-            assert kind == "reassign", kind
-            self._reassign(fault)
+        if kind == "reassign":
+            self._reassign(broker, fault)
+            return
+        is_unclean = kind == "unclean"
+        cluster.checks.is_unclean_wished |= is_unclean
+        self._ask(broker, partial(broker.controller.elect_leaders, None, is_unclean))
 
-    def _reassign(self, fault: Fault) -> None:
+    def _reassign(self, broker: SimBroker, fault: Fault) -> None:
         cluster, random = self._cluster, self._cluster.world.random
         names = cluster.all_partitions
         name = names[fault.for_ms % len(names)]
@@ -199,14 +198,14 @@ class Faults:
         is_internal = name.topic in INTERNAL_TOPICS
         count = (3 if is_internal else cluster.options.replication_factor) - 1
         replicas = (fault.first, *random.sample(others, count))
+        cluster.world.tell("{} is to move to {}", name, replicas)
+        self._ask(broker, partial(broker.controller.reassign, {name: replicas}))
 
-        def decide(controller: Controller) -> Decision:
-            return controller.reassign({name: replicas})[0]
-
-        if cluster.pump is not None:
-            cluster.world.tell("{} is to move to {}", name, replicas)
-            cluster.pump.add(decide, _ignore)
+    def _ask(self, broker: SimBroker, ask: Callable[[], Awaitable[object]]) -> None:
+        broker.loop.start(_ignoring_refusal(ask))
 
 
-def _ignore(is_done: bool) -> None:
+async def _ignoring_refusal(ask: Callable[[], Awaitable[object]]) -> None:
     """Operators look for themselves what came of it."""
+    with suppress(NotController):
+        await ask()

@@ -108,10 +108,13 @@ class Session(MetadataStore):
 
     @property
     def session_state(self) -> SessionState:
+        if self._session_id < 0:
+            return SessionState.EXPIRED
         return SessionState.SUSPENDED if self._cuts else SessionState.CONNECTED
 
     def on_session(self, callback: Callable[[SessionState], None]) -> None:
-        """Told of expiry only, and later than the seam promises: a zombie gets its chance."""
+        """Called for a session that has expired later than the seam promises, so that a zombie gets
+        its chance, and for one that is connected again."""
         self._listeners.append(callback)
 
     async def read(self, path: str) -> Znode | None:
@@ -163,11 +166,14 @@ class Session(MetadataStore):
         if self._silences or self.life.is_over:
             return
         self._silent_since_ms = -1
-        if self._session_id < 0:
+        is_over = self._session_id < 0
+        if is_over:
             self._renew()
         missed, self._missed = self._missed, []
         for callback in missed:
             callback()
+        if not is_over:
+            self._tell(SessionState.CONNECTED)
 
     def cut_off(self) -> None:
         """The process goes on, and does not reach the servers."""

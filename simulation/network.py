@@ -177,6 +177,11 @@ class Connection:
         """After so many requests the next one stands still, and what follows it."""
         self._out.stall(after, for_ms)
 
+    def close(self) -> None:
+        """Its user gives it up: as if it broke, if anything is under way."""
+        if self._pending and not self.life.is_over:
+            self.break_off()
+
     def break_off(self) -> None:
         """No answer comes any more. What was under way may arrive all the same."""
         pending, out = self._pending, self._out

@@ -54,6 +54,7 @@ def run(options: Options, machines: Machines | None = None) -> Outcome:
         # Whatever a machine raises here is a finding like any other, and has a story to be told.
         violation = Violation("assertions", repr(error))
         violation.__cause__ = error
+    cluster.world.put_away()
     cluster.checks.judged["assertions"] = cluster.world.events
     if violation is not None:
         cluster.world.tell("BROKEN: {}", violation)

@@ -1,16 +1,18 @@
 """One life of a simulated broker: from its start to its crash; its disk outlives it.
 
-It hosts the real machines and is their shell, as small as it can be: it registers, follows the
-controller's word, serves and fetches, and sends its leaders' ISR proposals to the controller.
+Its controller is the real one, shell and machine, on the life's event loop. It hosts the real
+machines of partitions and is their shell, as small as it can be: it carries out what a controller
+decides, serves and fetches, and sends its leaders' ISR proposals to the controller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.inter_broker import log_dir_event_notifications as log_dir_notifications
-from barnabas.cluster import layout
+from barnabas.broker.cluster_view import ClusterView
+from barnabas.broker.controller.event_loop import ControllerSettings
+from barnabas.broker.controller.runner import ControllerRunner
 from barnabas.cluster.controller_requests import (
     ControlRequest,
     IsrAnswer,
@@ -20,36 +22,38 @@ from barnabas.cluster.controller_requests import (
     UpdateMetadata,
 )
 from barnabas.cluster.image import BrokerImage, ClusterImage, Endpoint
-from barnabas.cluster.store import Create, MetadataError, SessionExpired, SessionState, Set
+from barnabas.cluster.store import MetadataError
+from barnabas.controller.guard import Settings
 from barnabas.coordinator.decision import Now
 from barnabas.errors import (
+    ConfigError,
     InconsistentTopicId,
     KafkaError,
     KafkaStorageError,
+    NotController,
     NotLeaderOrFollower,
-    StaleBrokerEpoch,
     StaleControllerEpoch,
     UnknownTopicOrPartition,
 )
-from barnabas.replication.follower import Fetched
+from barnabas.replication.follower import EpochEnd, Fetched
 from barnabas.types import TopicPartition
-from simulation.controller_pump import ControllerPump
+from simulation.control_plane import ControlPlane
 from simulation.coordinating import Coordinators
 from simulation.disk import Disk
 from simulation.following import Fetchers
 from simulation.hosted import Hosted, Parked
+from simulation.life_loop import loop_of
 from simulation.metadata import Session
 from simulation.network import Reply
+from simulation.peers import SimPeers
 from simulation.wire import (
+    ApiRequest,
     AskCoordinator,
-    AskEnd,
     AskEpochEnd,
     AskLatest,
     AskMetadata,
     Bounds,
-    Control,
     ControlAnswer,
-    EndAnswer,
     EpochEndAnswer,
     Fetch,
     FetchAnswer,
@@ -61,6 +65,7 @@ from simulation.wire import (
     Read,
     ReadAnswer,
     Request,
+    ShutdownAnswer,
     Verified,
     Verify,
     WishShutdown,
@@ -72,36 +77,40 @@ if TYPE_CHECKING:
     from simulation.cluster import Cluster
 
 _RETRY_MS = 80
-_CALENDAR_MS = 1_700_000_000_000  # what the wall clock shows when the world begins
 _CALL_TIMEOUT_MS = 1200
 _CHECKPOINT_EVERY_TICKS = 3
 _SHUTDOWN_TRIES = 3
-_ANNOUNCEMENTS = 5
+_CONTROLLER_TIMEOUT_MS = 1000
+_RESTART_MS = 300
+
+CLUSTER_ID = "sim"
+MIN_ISR = "min.insync.replicas"
 
 
 class SimBroker:
     """A broker process."""
 
     __slots__ = (
+        "_control_plane",
         "_early",
         "_served",
         "_ticks",
         "_untold",
         "broker_id",
         "cluster",
+        "controller",
         "controller_epoch",
         "coordinators",
         "disk",
-        "epoch",
         "fetchers",
         "hosted",
-        "image",
         "life",
         "live",
+        "loop",
         "made",
         "offline",
-        "pump",
         "session",
+        "view",
     )
 
     def __init__(self, cluster: Cluster, broker_id: int, disk: Disk) -> None:
@@ -109,37 +118,67 @@ class SimBroker:
         self.broker_id = broker_id
         self.disk = disk
         self.life = Life()
-        self.epoch = -1  # of its registration
+        self.loop = loop_of(cluster.world, self.life, f"broker {broker_id}")
+        self.view = ClusterView(broker_id, has_peers=True)
+        self.view.update(self.image._replace(cluster_id=CLUSTER_ID))
         self.controller_epoch = 0
-        self.image = ClusterImage.empty()
         self.live: dict[int, int] = {}
         self.hosted: dict[TopicPartition, Hosted] = {}
         self.session = Session(cluster.ensemble, self.life, cluster.options.session_timeout_ms)
-        self.session.on_session(self._session_changed)
         self.offline: set[TopicPartition] = set()  # with the disk
         self.made: dict[TopicPartition, int] = {}  # logs of this life, by the epoch of then
-        self.pump = ControllerPump(self)
+        self.controller = self._new_controller()
+        self._control_plane = ControlPlane(self)
         self.coordinators = Coordinators(self)
         self.fetchers = Fetchers(self)
         self._ticks = 0
-        self._early: list[tuple[Control, Reply]] = []  # what came before it knew its own epoch
-        # Partitions of which no controller has said since this start who leads them.
-        self._untold = dict.fromkeys(disk.logs)
+        self._early: list[tuple[ApiRequest, Reply]] = []  # what came before it knew its own epoch
+        # Partitions of which this disk may have lost records, and no controller has said since this
+        # start who leads them.
+        self._untold: dict[TopicPartition, None] = {}
         self._served: dict[type, Callable[[Any, Reply], object]] = {
             Fetch: self._fetch,
             Produce: self._produce,
             Read: self._read,
             AskMetadata: lambda request, reply: reply(Metadata(self.image)),
-            Control: self._controlled,
-            ProposeToController: self.pump.proposed,
+            ApiRequest: self._asked_by_controller,
+            ProposeToController: self._proposed,
             AskLatest: self._bounds,
             AskEpochEnd: self._epoch_end,
-            AskEnd: lambda request, reply: reply(self.end(request)),
-            WishShutdown: self.pump.shutdown_requested,
+            WishShutdown: self._shutdown_wished,
             AskCoordinator: self.coordinators.asked,
             Verify: self.coordinators.verify,
             WriteMarker: self._write_marker,
         }
+
+    def _new_controller(self) -> ControllerRunner:
+        options, world = self.cluster.options, self.cluster.world
+        settings = ControllerSettings(
+            session_timeout_ms=options.session_timeout_ms,
+            timeout_ms=_CONTROLLER_TIMEOUT_MS,
+            machine=Settings(options.min_insync_replicas, options.is_unclean_allowed),
+        )
+        return ControllerRunner(
+            self.session,
+            self.view,
+            world,
+            world,
+            settings,
+            self._deliver,
+            self.latest_epoch_of,
+            SimPeers(self),
+            self._registered,
+            self.cluster.machines.controller,
+        )
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.view.image
+
+    @property
+    def epoch(self) -> int:
+        """Of its registration; -1 before the first."""
+        return self.view.broker_epoch
 
     def latest_epoch_of(self, name: TopicPartition) -> int:
         """What the log knows of leader epochs that the metadata has lost."""
@@ -152,49 +191,36 @@ class SimBroker:
 
     @property
     def now(self) -> Now:
-        return Now(self.now_ms, _CALENDAR_MS + self.now_ms)
+        return Now(self.now_ms, self.cluster.world.wall_ms())
 
     def start(self) -> None:
-        self.cluster.world.start(self.life, self._begin())
+        self.loop.start(self._begin())
 
     async def _begin(self) -> None:
-        await self._register()
-        self._forget_losses()
-        self.pump.start()
+        endpoint = Endpoint("PLAINTEXT", "sim", 9000 + self.broker_id, "PLAINTEXT")
+        try:
+            if self.disk.may_have_lost:
+                self._untold = dict.fromkeys(sorted(await self.controller.hosted()))
+                self.disk.may_have_lost = bool(self._untold)
+            image = BrokerImage(
+                self.broker_id, (endpoint,), None, -1, may_have_lost=self.disk.may_have_lost
+            )
+            await self.controller.start(image, CLUSTER_ID)
+        except (MetadataError, ConfigError) as error:
+            # It ends, and whatever looks after the process starts it again.
+            self.cluster.world.tell("broker {} cannot start: {}", self.broker_id, error)
+            self.cluster.ended(self)
+            self.cluster.world.at(_RESTART_MS, None, self.cluster.start, self.broker_id)
+            return
         self._tick()
 
-    async def _register(self) -> None:
-        """Announce itself; while an older session still has the place, it waits."""
-        path = layout.broker_path(self.broker_id)
-        endpoint = Endpoint("PLAINTEXT", "sim", 9000 + self.broker_id, "PLAINTEXT")
-        image = BrokerImage(
-            self.broker_id, (endpoint,), None, -1, may_have_lost=self.disk.may_have_lost
-        )
-        data = layout.encode_broker(image, self.now_ms)
-        while True:
-            try:
-                node = await self.session.read(path)
-                if node is not None and node.owner == self.session.session_id:
-                    break
-                if node is None:
-                    await self.session.commit([Create(path, ephemeral=True), Set(path, data, 0)])
-                    continue
-            except MetadataError:
-                pass  # whatever it was: look again
-            await self.cluster.world.sleep(self.life, _RETRY_MS)
-        self.epoch = node.czxid
+    def _registered(self, broker_epoch: int) -> None:
         for hosted in self.hosted.values():
-            hosted.partition.registered(self.epoch)
+            hosted.partition.registered(broker_epoch)
         self.cluster.checks.registered(self)
         early, self._early = self._early, []
         for request, reply in early:
-            reply(self._control(request))
-
-    def _session_changed(self, state: SessionState) -> None:
-        assert state is SessionState.EXPIRED, state
-        self.cluster.world.tell("broker {} learns that its session is over", self.broker_id)
-        self.pump.session_expired()
-        self.cluster.world.start(self.life, self._register())
+            reply(self._control_plane.answer(request))
 
     def _tick(self) -> None:
         """Housekeeping: the ISR by time, what producers wait for, checkpoints, write-back."""
@@ -237,11 +263,38 @@ class SimBroker:
         missing = EpochEndAnswer(self._missing(request.topic_partition))
         reply(missing if hosted is None else hosted.epoch_end(request))
 
-    def _controlled(self, request: Control, reply: Reply) -> None:
+    def _asked_by_controller(self, request: ApiRequest, reply: Reply) -> None:
         if self.epoch < 0:
             self._early.append((request, reply))  # for this life or for the one before?
         else:
-            reply(self._control(request))
+            reply(self._control_plane.answer(request))
+
+    def _proposed(self, request: ProposeToController, reply: Reply) -> None:
+        self.loop.start(self._answer_proposal(request, reply))
+
+    async def _answer_proposal(self, request: ProposeToController, reply: Reply) -> None:
+        proposal = request.proposal
+        try:
+            answers = await self.controller.alter_partitions(
+                request.broker_id, request.broker_epoch, [proposal]
+            )
+        except KafkaError as error:
+            reply(IsrAnswer(error.code))
+        else:
+            reply(answers[proposal.topic_partition])
+
+    def _shutdown_wished(self, request: WishShutdown, reply: Reply) -> None:
+        self.loop.start(self._answer_shutdown(request, reply))
+
+    async def _answer_shutdown(self, request: WishShutdown, reply: Reply) -> None:
+        try:
+            left = await self.controller.controlled_shutdown(
+                request.broker_id, request.broker_epoch
+            )
+        except KafkaError as error:
+            reply(ShutdownAnswer(error.code))
+        else:
+            reply(ShutdownAnswer(0, len(left)))
 
     def _missing(self, name: TopicPartition) -> int:
         return KafkaStorageError.code if name in self.offline else UnknownTopicOrPartition.code
@@ -280,16 +333,17 @@ class SimBroker:
             self.hosted[wanted.topic_partition].parked.append(parked)
         self.cluster.world.at(request.max_wait_ms, self.life, parked.answer)
 
-    def end(self, request: AskEnd) -> EndAnswer:
-        """Only who knows that nobody leads may say it: an older leader's log still grows."""
-        hosted = self._hosted(request.topic_partition, request.topic_id)
+    def log_end(self, name: TopicPartition, leader_epoch: int) -> tuple[int, EpochEnd | None]:
+        """An error, or where its log ends. Only who knows that nobody leads may say it: an older
+        leader's log still grows."""
+        hosted = self.hosted.get(name)
         if hosted is None:
-            return EndAnswer(self._missing(request.topic_partition))
+            return self._missing(name), None
         try:
-            hosted.partition.check_leader_epoch(request.leader_epoch)
+            hosted.partition.check_leader_epoch(leader_epoch)
         except KafkaError as error:
-            return EndAnswer(error.code)
-        return EndAnswer(0, hosted.end(), self.epoch)
+            return error.code, None
+        return 0, hosted.end()
 
     def fetch_answer(self, request: Fetch, *, is_first: bool) -> FetchAnswer:
         parts = []
@@ -304,10 +358,12 @@ class SimBroker:
 
     # --- the controller's word -------------------------------------------------------------------
 
-    def _control(self, request: Control) -> ControlAnswer:
-        if -1 < request.broker_epoch < self.epoch:
-            return ControlAnswer(StaleBrokerEpoch.code)
-        return self.carry_out(request.request)
+    async def _deliver(self, request: ControlRequest) -> Mapping[TopicPartition, int]:
+        """From the controller of this broker; by then another one may have spoken to it."""
+        answer = self.carry_out(request)
+        if answer.error_code:
+            raise StaleControllerEpoch(f"there has been epoch {self.controller_epoch}")
+        return answer.codes
 
     def _brokers_changed(self) -> None:
         live = {each.broker_id: each.epoch for each in self.image.brokers.values()}
@@ -321,7 +377,7 @@ class SimBroker:
             return ControlAnswer(StaleControllerEpoch.code)
         self.controller_epoch = request.controller_epoch
         if isinstance(request, UpdateMetadata):
-            self.image = self.image.apply(request)
+            self.view.update(self.image.apply(request))
             self._brokers_changed()
         elif isinstance(request, LeaderAndIsr):
             self._set_strays_aside(request)
@@ -374,31 +430,22 @@ class SimBroker:
             hosted = self.hosted.pop(name, None)
             if hosted is not None:
                 self._gone(hosted)
-        if self.pump.controller is not None:
-            self.pump.lose(self.broker_id, names)
-        else:
-            self.cluster.world.start(self.life, self._announce())
+        self.loop.start(self._report_lost(names))
 
-    async def _announce(self) -> None:
-        """What no controller hears so it hears when it asks, and is refused."""
-        for _ in range(_ANNOUNCEMENTS):
-            try:
-                await log_dir_notifications.announce(self.session, self.broker_id)
-            except SessionExpired:
-                return
-            except MetadataError:
-                await self.cluster.world.sleep(self.life, _RETRY_MS)
-            else:
-                return
+    async def _report_lost(self, names: Sequence[TopicPartition]) -> None:
+        try:
+            await self.controller.replicas_offline(names)
+        except NotController as error:
+            # A controller learns of it when it asks, and is refused.
+            self.cluster.world.tell("broker {} tells nobody: {}", self.broker_id, error)
 
     def _told(self, name: TopicPartition) -> None:
+        """Once losses are known of every partition, neither this registration need tell of them any
+        more nor the next one."""
         self._untold.pop(name, None)
-        self._forget_losses()
-
-    def _forget_losses(self) -> None:
-        """Once they are known of every partition, the next start need not tell of them."""
-        if not self._untold:
+        if not self._untold and self.disk.may_have_lost:
             self.disk.may_have_lost = False
+            self.loop.start(self.controller.withdraw_loss_warning())
 
     def _set_strays_aside(self, request: LeaderAndIsr) -> None:
         """Of topics that were deleted, and made again, without this broker's notice."""
@@ -457,7 +504,8 @@ class SimBroker:
         if log is None:
             self.made[name] = self.epoch
             log = self.disk.logs[name] = self.cluster.machines.log(state.topic_id)
-        min_isr = int(state.topic_config["min.insync.replicas"])
+        default = self.cluster.options.min_insync_replicas
+        min_isr = int(state.topic_config.get(MIN_ISR, default))
         hosted = self.hosted[name] = Hosted(self, name, log, min_isr)
         return hosted
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.cluster.controller_requests import ControlRequest, IsrAnswer, IsrProposal
+from barnabas.cluster.controller_requests import IsrAnswer, IsrProposal
 from barnabas.cluster.image import ClusterImage
 from barnabas.coordinator.transaction import Owner
+from barnabas.protocol.api import Api
 from barnabas.protocol.message import Message
-from barnabas.replication.follower import EpochEnd, Fetched, FetchFrom
+from barnabas.replication.follower import Fetched, FetchFrom
 from barnabas.storage.transaction_index import AbortedTransaction
 from barnabas.types import TopicPartition
 from simulation.disk import Entry
@@ -115,28 +116,17 @@ class FetchAnswer(NamedTuple):
     parts: tuple[FetchedPart, ...]
 
 
-class AskEnd(NamedTuple):
-    """Where a replica's log ends, from the time on when nobody leads. Answer: EndAnswer."""
+class ApiRequest(NamedTuple):
+    """A controller's request to another broker, as the wire has it. Answer: the API's response."""
 
-    topic_partition: TopicPartition
-    topic_id: bytes
-    leader_epoch: int
-
-
-class EndAnswer(NamedTuple):
-    error_code: int
-    end: EpochEnd | None = None
-    broker_epoch: int = -1
-
-
-class Control(NamedTuple):
-    """The controller's word. Answer: ControlAnswer."""
-
-    broker_epoch: int
-    request: ControlRequest
+    api: Api
+    message: Message
+    version: int
 
 
 class ControlAnswer(NamedTuple):
+    """How a broker has carried out a controller's request: an error, or one for each partition."""
+
     error_code: int
     codes: Mapping[TopicPartition, int] = {}
 
@@ -203,8 +193,7 @@ Request = (
     | AskEpochEnd
     | AskMetadata
     | Fetch
-    | AskEnd
-    | Control
+    | ApiRequest
     | ProposeToController
     | WishShutdown
     | AskCoordinator
@@ -218,8 +207,7 @@ Answer = (
     | EpochEndAnswer
     | Metadata
     | FetchAnswer
-    | EndAnswer
-    | ControlAnswer
+    | Message
     | IsrAnswer
     | ShutdownAnswer
     | Coordinated

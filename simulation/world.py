@@ -3,16 +3,29 @@
 Invariant: what happens is a function of the seed alone. Events of one instant run in the order in
 which they were made; nothing here asks a real clock, a hash or an address. A process is a `Life`:
 when it is over its events are dropped, while it is paused they wait, in their order.
+
+Clients, disks and partitions run as plain events and as coroutines that wait for promises. The
+shells of a broker that are written for asyncio run on a `LifeLoop`, over the same heap.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context
+from functools import partial
 from random import Random
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from simulation.story_log import StoryLog
+
+if TYPE_CHECKING:
+    from simulation.life_loop import LifeLoop
 
 T = TypeVar("T")
+
+_CALENDAR_MS = 1_700_000_000_000  # what the wall clock shows when the world begins
 
 
 class Life:
@@ -34,9 +47,19 @@ class Line(NamedTuple):
 
 
 class World:
-    """The clock, the heap, the dice and the story."""
+    """The clock, the heap, the dice and the story; a `Clock` and a `Random` to what runs in it."""
 
-    __slots__ = ("_heap", "_made", "events", "lines", "now_ms", "random")
+    __slots__ = (
+        "_failure",
+        "_heap",
+        "_log",
+        "_made",
+        "events",
+        "lines",
+        "loops",
+        "now_ms",
+        "random",
+    )
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -45,6 +68,9 @@ class World:
         self.lines: list[Line] = []
         self._heap: list[tuple[int, int, Life | None, Callable[..., object], tuple[Any, ...]]] = []
         self._made = 0
+        self._failure: BaseException | None = None
+        self._log = StoryLog(self)
+        self.loops: list[LifeLoop] = []
 
     def at(
         self, delay_ms: int, life: Life | None, action: Callable[..., object], *values: object
@@ -54,7 +80,18 @@ class World:
         heapq.heappush(self._heap, (self.now_ms + delay_ms, self._made, life, action, values))
 
     def run_until(self, end_ms: int, is_done: Callable[[], bool] | None = None) -> None:
-        """Let everything happen up to that time, or until `is_done` says so."""
+        """Let everything happen up to that time, or until `is_done` returns True.
+
+        Raises what an event raises, and what was given to `fail`.
+        """
+        with self._log:
+            try:
+                self._run_until(end_ms, is_done)
+            except BaseException:
+                self.put_away()
+                raise
+
+    def _run_until(self, end_ms: int, is_done: Callable[[], bool] | None) -> None:
         heap = self._heap
         while heap and heap[0][0] <= end_ms:
             at_ms, made, life, action, values = heapq.heappop(heap)
@@ -68,9 +105,20 @@ class World:
                     continue
             self.events += 1
             action(*values)
+            if self._failure is not None:
+                raise self._failure
             if is_done is not None and is_done():
                 return
         self.now_ms = max(self.now_ms, end_ms)
+
+    def put_away(self) -> None:
+        """Nothing happens any more."""
+        for loop in self.loops:
+            loop.put_away()
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with this after the present event; the first error counts."""
+        self._failure = self._failure or error
 
     def tell(self, text: str, *values: object) -> None:
         """A line of the story; `text` is a format string that is filled in when it is read."""
@@ -78,12 +126,18 @@ class World:
 
     def start(self, life: Life, work: Coroutine[Any, Any, None]) -> None:
         """Let a coroutine run until it first waits."""
-        _Task(life, work).step(None, None)
+        _Task(life, work).step()
 
     async def sleep(self, life: Life, ms: int) -> None:
         promise: Promise[None] = Promise()
         self.at(ms, life, promise.resolve, None)
         await promise
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return _CALENDAR_MS + self.now_ms
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -97,39 +151,69 @@ class World:
 
 
 class Promise(Generic[T]):
-    """A value that comes later, for one coroutine to wait for. Only the first answer counts."""
+    """A value that comes later, for one coroutine to wait for. Only the first answer counts.
 
-    __slots__ = ("_error", "_waiter", "is_done", "value")
+    To a task of asyncio it is a future of the loop that runs: it has what tasks use of one.
+    """
+
+    __slots__ = ("_asyncio_future_blocking", "_error", "_value", "_waiter", "is_done")
 
     def __init__(self) -> None:
         self.is_done = False
-        self.value: T | None = None
-        self._error: Exception | None = None
-        self._waiter: Callable[[Any, Exception | None], None] | None = None
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._waiter: Callable[[], object] | None = None
+        self._asyncio_future_blocking = False
 
     def resolve(self, value: T) -> None:
         if not self.is_done:
-            self.is_done, self.value = True, value
+            self.is_done, self._value = True, value
             self._wake()
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         if not self.is_done:
             self.is_done, self._error = True, error
             self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None:
-            self._waiter(self.value, self._error)
+            self._waiter()
 
-    def wait(self, waiter: Callable[[Any, Exception | None], None]) -> None:
-        """Have somebody called with the value or the error."""
+    def wait(self, waiter: Callable[[], object]) -> None:
+        """Call this when the value or the error is there."""
         self._waiter = waiter
         if self.is_done:
-            waiter(self.value, self._error)
+            waiter()
 
-    def __await__(self) -> Generator[Promise[T], Any, T]:
-        value: T = yield self
-        return value
+    def result(self) -> T:
+        """The value that has come; raises the error."""
+        assert self.is_done, "nothing has come yet"
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]  # a promise of None has no other value
+
+    def __await__(self) -> Generator[Promise[T], None, T]:
+        if not self.is_done:
+            self._asyncio_future_blocking = True
+            yield self
+        return self.result()
+
+    # --- what a task of asyncio uses -------------------------------------------------------------
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    def add_done_callback(
+        self, callback: Callable[[Promise[T]], object], *, context: Context | None = None
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.wait(partial(loop.call_soon, callback, self, context=context))
+
+    def cancel(self, msg: object = None) -> bool:
+        if self.is_done:
+            return False
+        self.fail(asyncio.CancelledError())
+        return True
 
 
 class _Task:
@@ -141,12 +225,12 @@ class _Task:
         self._life = life
         self._work = work
 
-    def step(self, value: object, error: Exception | None) -> None:
+    def step(self) -> None:
         if self._life.is_over:
             self._work.close()
             return
         try:
-            promise = self._work.send(value) if error is None else self._work.throw(error)
+            promise = self._work.send(None)
         except StopIteration:
             return
         promise.wait(self.step)

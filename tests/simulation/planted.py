@@ -12,8 +12,7 @@ from barnabas.coordinator.transactions import Transactions
 from barnabas.replication.follower import Append, Fetched, FetchFrom, Follower, Step
 from barnabas.replication.partition import Effect, Partition, ProposeIsr
 from barnabas.types import TopicPartition
-from simulation.cluster import Cluster
-from simulation.disk import Disk, SimLog
+from simulation.disk import SimLog
 from simulation.machines import Machines
 from simulation.sim_broker import SimBroker
 from simulation.transactional import TransactionalProducer
@@ -86,9 +85,9 @@ class BrokerThatIsSoonTrusted(SimBroker):
 
     __slots__ = ()
 
-    def __init__(self, cluster: Cluster, broker_id: int, disk: Disk) -> None:
-        super().__init__(cluster, broker_id, disk)
-        self._untold = {}
+    def _registered(self, broker_epoch: int) -> None:
+        super()._registered(broker_epoch)
+        self.disk.may_have_lost = False
 
 
 class ForgetfulLog(SimLog):

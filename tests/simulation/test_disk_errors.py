@@ -25,11 +25,11 @@ def test_others_lead_what_was_in_a_directory_that_failed(failing: int) -> None:
     if failing == stage.controller:
         # The controller hosts nothing: it moves to the leader first.
         stage.cluster.kill(stage.controller)
-        stage.until(lambda: stage.cluster.pump is not None)
-        pump = stage.cluster.pump
-        assert pump is not None
+        stage.until(lambda: stage.cluster.controller is not None)
+        controller = stage.cluster.controller
+        assert controller is not None
         stage.cluster.start(stage.controller)
-        failing = pump._broker.broker_id
+        failing = controller.broker_id
     before = stage.stored[0]
     stage.cluster.brokers[failing].fail_disk("it cannot be read")
     stage.until(lambda: failing not in stage.stored[1])

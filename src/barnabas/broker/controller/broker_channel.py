@@ -31,8 +31,7 @@ from barnabas.protocol.messages.update_metadata import UpdateMetadataResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.broker_channels import Answered, Codes, Deposed
-    from barnabas.broker.inter_broker.peers import Peers
-    from barnabas.client.channel import Channel
+    from barnabas.broker.controller.peer_connection import PeerConnection, Peers
     from barnabas.protocol.api import Api
     from barnabas.protocol.message import Message
 
@@ -48,7 +47,7 @@ class BrokerChannel:
     __slots__ = (
         "_answered",
         "_backlog",
-        "_channel",
+        "_connection",
         "_deposed",
         "_due",
         "_peers",
@@ -73,7 +72,7 @@ class BrokerChannel:
         self._deposed = deposed
         self._backlog = RequestBacklog()
         self._due = asyncio.Event()
-        self._channel: Channel | None = None
+        self._connection: PeerConnection | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._ended)
 
@@ -86,8 +85,8 @@ class BrokerChannel:
         """Send nothing more. A request under way may still arrive."""
         self._task.cancel()
         self._backlog.clear()
-        if self._channel is not None:
-            self._channel.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -162,16 +161,18 @@ class BrokerChannel:
 
     async def _exchange(self, api: Api, message: Message, version: int) -> Message:
         """Raises Unreachable, CorruptData, and UnsupportedVersion if the peer lacks `version`."""
-        if self._channel is None or not self._channel.is_open:
-            if self._channel is not None:
-                self._channel.close()
-                self._channel = None
-            self._channel = await self._peers.connect(self.broker, "controller", self._timeout_ms)
-        if self._channel.version(api, version) != version:
-            raise UnsupportedVersion(
-                f"{self} supports {api.name} only up to version {self._channel.version(api)}"
+        if self._connection is None or not self._connection.is_open:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            self._connection = await self._peers.connect(
+                self.broker, "controller", self._timeout_ms
             )
-        return await self._channel.send(api, message, version)
+        if self._connection.version(api, version) != version:
+            raise UnsupportedVersion(
+                f"{self} supports {api.name} only up to version {self._connection.version(api)}"
+            )
+        return await self._connection.send(api, message, version)
 
 
 def _kind(pending: PendingRequest) -> str:

@@ -19,7 +19,7 @@ from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.controller.broker_channel import BrokerChannel
-    from barnabas.broker.inter_broker.peers import Peers
+    from barnabas.broker.controller.peer_connection import Peers
     from barnabas.controller.controller import Send
 
 _log = logging.getLogger(__name__)

@@ -56,7 +56,7 @@ from barnabas.metrics import Counter
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.inter_broker.peers import Peers
+    from barnabas.broker.controller.peer_connection import Peers
     from barnabas.config import BrokerConfig
 
 _log = logging.getLogger(__name__)
@@ -72,6 +72,9 @@ _WATCHED = (
 
 _MAX_ATTEMPTS = 5
 """At one decision; then the writer in its way is no leader that has changed its ISR."""
+
+NewMachine = Callable[[int, ClusterImage, Settings], Controller]
+"""Makes the machine of a term: a simulation has some with a planted bug."""
 
 _Outcome = tuple[object, KafkaError | None]
 
@@ -109,6 +112,7 @@ class ControllerContext(NamedTuple):
     deliver: Deliver
     latest_epoch_of: LatestEpochOf
     peers: Peers | None
+    new_machine: NewMachine
     unclean_elections: Counter
 
 
@@ -234,7 +238,7 @@ class ControllerTerm:
         return [Send(self._context.view.broker_id, removal)]
 
     def _new_machine(self, image: ClusterImage) -> Controller:
-        machine = Controller(self.elected.version, image, self._settings.machine)
+        machine = self._context.new_machine(self.elected.version, image, self._settings.machine)
         machine.topic_versions = self._topics.versions
         return machine
 

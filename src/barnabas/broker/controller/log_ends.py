@@ -26,7 +26,7 @@ from barnabas.types import TopicPartition, by_topic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from barnabas.broker.inter_broker.peers import Peers
+    from barnabas.broker.controller.peer_connection import Peers
     from barnabas.cluster.image import BrokerImage, ClusterImage
 
 _log = logging.getLogger(__name__)
@@ -93,16 +93,16 @@ class LogEndQuery:
 
     async def _ask(self, broker: BrokerImage, epochs: Mapping[TopicPartition, int]) -> None:
         try:
-            channel = await self._peers.connect(broker, "log-ends", self._timeout_ms)
+            connection = await self._peers.connect(broker, "log-ends", self._timeout_ms)
             try:
-                channel.version(FETCH, _VERSION)
+                connection.version(FETCH, _VERSION)
                 names = list(epochs)
                 for first in range(0, len(names), _PARTITIONS_AT_ONCE):
                     some = names[first : first + _PARTITIONS_AT_ONCE]
-                    answer = await channel.send(FETCH, _request(some, epochs), _VERSION)
+                    answer = await connection.send(FETCH, _request(some, epochs), _VERSION)
                     self._take(broker, cast(FetchResponse, answer))
             finally:
-                channel.close()
+                connection.close()
         except BarnabasError as error:
             _log.info("broker %d returns no log end offsets: %s", broker.broker_id, error)
 

@@ -20,11 +20,13 @@ from barnabas.cluster.store import (
     Check,
     Create,
     Delete,
+    MetadataError,
     MetadataStore,
     NodeExists,
     NoNode,
     Operation,
     OutcomeUnknown,
+    SessionExpired,
     Set,
     Znode,
 )
@@ -106,19 +108,19 @@ async def register(
 
 
 async def _announce(store: MetadataStore, path: str, broker: BrokerImage, clock: Clock) -> int:
-    """Create the node; returns its czxid. Raises NodeExists, and OutcomeUnknown if it is absent."""
-    unknown = None
+    """Create the node; returns its czxid. Raises NodeExists; OutcomeUnknown or SessionExpired if it
+    is absent."""
+    absent: MetadataError = SessionExpired(path, "the session has ended since its commit")
     try:
         # Two steps, as Kafka does it: the data version of a registration is never 0.
         data = layout.encode_broker(broker, clock.wall_ms())
         await store.commit([Create(path, ephemeral=True), Set(path, data, version=0)])
     except OutcomeUnknown as error:
-        unknown = error
+        absent = error
     node = await store.read(path)
     if node is not None and node.owner == store.session_id:
         return node.czxid
-    assert unknown is not None, "our own registration is gone while the session lives"
-    raise unknown
+    raise absent
 
 
 async def become_controller(store: MetadataStore, broker_id: int, clock: Clock) -> Elected | None:

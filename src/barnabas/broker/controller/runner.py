@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.cluster_view import ClusterView
 from barnabas.broker.controller.broker_channels import Deliver
 from barnabas.broker.controller.election import ControllerElection, Registered
-from barnabas.broker.controller.event_loop import ControllerContext, ControllerSettings
+from barnabas.broker.controller.event_loop import ControllerContext, ControllerSettings, NewMachine
 from barnabas.broker.controller.registration import ensure_base
 from barnabas.broker.controller.topic_admin import TopicAdmin
 from barnabas.broker.inter_broker import log_dir_event_notifications as log_dir_notifications
@@ -25,6 +25,7 @@ from barnabas.cluster.image import BrokerImage, ClusterImage, PartitionImage, To
 from barnabas.cluster.loading import LatestEpochOf, children, no_log
 from barnabas.cluster.producer_id_block import take_block
 from barnabas.cluster.store import MetadataError, MetadataStore, SessionExpired
+from barnabas.controller.controller import Controller
 from barnabas.controller.counts import Counts
 from barnabas.controller.topics import NewTopic
 from barnabas.errors import KafkaError, NotController
@@ -32,7 +33,7 @@ from barnabas.metrics import Counter
 from barnabas.types import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.broker.inter_broker.peers import Peers
+    from barnabas.broker.controller.peer_connection import Peers
     from barnabas.config import BrokerConfig
 
 
@@ -49,7 +50,7 @@ class ControllerRunner:
 
     __slots__ = ("_context", "_election", "_hosted", "_random", "_store", "_topics")
 
-    def __init__(  # noqa: PLR0913  (the last three are options)
+    def __init__(  # noqa: PLR0913  (the last four are options)
         self,
         store: MetadataStore,
         view: ClusterView,
@@ -60,6 +61,7 @@ class ControllerRunner:
         latest_epoch_of: LatestEpochOf = no_log,
         peers: Peers | None = None,
         registered: Registered = _ignore,
+        new_machine: NewMachine = Controller,
     ) -> None:
         """`deliver` carries out a request on this broker: see `broker_channels`.
 
@@ -70,7 +72,7 @@ class ControllerRunner:
         self._store = store
         self._random = random
         self._context = ControllerContext(
-            store, view, random, deliver, latest_epoch_of, peers, Counter()
+            store, view, random, deliver, latest_epoch_of, peers, new_machine, Counter()
         )
         self._election = ControllerElection(self._context, clock, settings, registered)
         self._topics = TopicAdmin(store, random, view, self._election.term)

@@ -17,7 +17,15 @@ from barnabas.broker.controller.registration import (
 from barnabas.clock import SystemClock, SystemRandom
 from barnabas.cluster.embedded import EmbeddedStore
 from barnabas.cluster.image import BrokerImage, Endpoint
-from barnabas.cluster.store import Create, Delete, Operation, OutcomeUnknown, Set, Znode
+from barnabas.cluster.store import (
+    Create,
+    Delete,
+    Operation,
+    OutcomeUnknown,
+    SessionExpired,
+    Set,
+    Znode,
+)
 from barnabas.errors import ConfigError
 
 BROKER = BrokerImage(0, (Endpoint("PLAINTEXT", "h", 9092, "PLAINTEXT"),), "r1", 0)
@@ -167,6 +175,29 @@ def test_the_tree_tells_what_came_of_a_commit_that_was_not_answered() -> None:
             await register(store, BROKER, SystemClock())
         with pytest.raises(OutcomeUnknown):
             await become_controller(store, 0, SystemClock())
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_zk_2_a_session_that_ends_before_the_registration_is_read_is_an_error_to_retry() -> None:
+    """By then the node is gone, which no commit has failed to make."""
+
+    async def scenario() -> None:
+        store = EmbeddedStore()
+        await ensure_base(store, None, SystemRandom())
+        session = store.session()
+        commit = session.commit
+
+        async def last(operations: Sequence[Operation]) -> list[str | int]:
+            results = await commit(operations)
+            session.expire()
+            session.reconnect()
+            return results
+
+        session.commit = last  # type: ignore[method-assign]
+        with pytest.raises(SessionExpired):
+            await register(session, BROKER, SystemClock())
         await store.close()
 
     asyncio.run(scenario())

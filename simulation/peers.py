@@ -1,0 +1,71 @@
+"""How a simulated controller reaches the other brokers: their requests, over the world's network.
+
+It is what the real channels use of `broker.inter_broker.peers`. A connection is made at once and
+without a handshake, for every broker has the same versions; whether the peer is there shows when
+something is sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.client.errors import ConnectionLost
+from barnabas.cluster.image import BrokerImage
+from barnabas.protocol.api import Api
+from barnabas.protocol.message import Message
+from simulation.network import Connection
+from simulation.wire import ApiRequest
+
+if TYPE_CHECKING:
+    from simulation.sim_broker import SimBroker
+
+CONTROLLER = "controller"
+
+
+class SimChannel:
+    """A connection until it breaks, or is closed."""
+
+    __slots__ = ("_connection", "_peer", "_timeout_ms", "is_open")
+
+    def __init__(self, connection: Connection, peer: BrokerImage, timeout_ms: int) -> None:
+        self._connection = connection
+        self._peer = peer
+        self._timeout_ms = timeout_ms
+        self.is_open = True
+
+    def version(self, api: Api, at_most: int | None = None) -> int:
+        return api.max_version if at_most is None else min(at_most, api.max_version)
+
+    async def send(self, api: Api, message: Message, version: int) -> Message:
+        request = ApiRequest(api, message, version)
+        answer: Message | None = await self._connection.call(request, self._timeout_ms)
+        if answer is None:
+            self.is_open = False
+            raise ConnectionLost(f"broker {self._peer.broker_id} has not answered")
+        return answer
+
+    def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self._connection.close()
+
+
+class SimPeers:
+    """Of one life of a broker. A connection that was given up is the next one to the same peer."""
+
+    __slots__ = ("_broker", "_connections")
+
+    def __init__(self, broker: SimBroker) -> None:
+        self._broker = broker
+        self._connections: dict[tuple[int, str], Connection] = {}
+
+    async def connect(self, broker: BrokerImage, purpose: str, timeout_ms: int) -> SimChannel:
+        own, key = self._broker, (broker.broker_id, purpose)
+        if key not in self._connections:
+            self._connections[key] = own.cluster.network.connect(
+                own.broker_id,
+                own.life,
+                broker.broker_id,
+                may_be_late=purpose != CONTROLLER or own.cluster.machines.has_late_control,
+            )
+        return SimChannel(self._connections[key], broker, timeout_ms)

@@ -52,7 +52,7 @@ class Cluster(EmbeddedLife):
         strangers = sorted(self._broker_config.keys() - set(self.broker_ids))
         if strangers:
             raise ConfigError(
-                f"broker_config names broker {strangers[0]}: there are 1 to {brokers}"
+                f"broker_config names broker {strangers[0]}: the cluster has 1 to {brokers}"
             )
         super().__init__("cluster", None if data_dir is None else Path(data_dir))
         self._store: EmbeddedStore | None = None
@@ -70,7 +70,7 @@ class Cluster(EmbeddedLife):
     def start_broker(self, broker_id: int) -> None:
         """Start one that was stopped, on its old port and its old data."""
         if broker_id in self._servers or broker_id not in self.broker_ids:
-            raise ConfigError(f"broker {broker_id} runs already, or is none of this cluster")
+            raise ConfigError(f"broker {broker_id} is running, or does not belong to this cluster")
         self._running().run(self._start_broker(broker_id))
 
     # ---- what it offers ----
@@ -85,7 +85,7 @@ class Cluster(EmbeddedLife):
         """A broker that runs; to be touched on the cluster's loop only."""
         server = self._servers.get(broker_id)
         if server is None:
-            raise ConfigError(f"broker {broker_id} does not run")
+            raise ConfigError(f"broker {broker_id} is not running")
         return server
 
     # ---- on its loop ----

@@ -42,7 +42,7 @@ def _text(name: str, value: Setting) -> str:
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    raise ConfigError(f"{name}: {value!r} is neither a text nor a number, a path, True or False")
+    raise ConfigError(f"{name}: {value!r} is not a text, a number, a path, True or False")
 
 
 class EmbeddedLife(ABC):
@@ -75,7 +75,7 @@ class EmbeddedLife(ABC):
 
     def _begin(self) -> LoopThread:
         if self._thread is not None:
-            raise ConfigError(f"this {self._noun} has been started already")
+            raise ConfigError(f"this {self._noun} is already running")
         if self._given_dir is None:
             self._temporary_dir = Path(tempfile.mkdtemp(prefix="barnabas-"))
         self._thread = LoopThread(f"barnabas-{self._noun}")

@@ -25,7 +25,7 @@ Outcomes = Mapping[TopicPartition, KafkaError | None]
 
 def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Outcome:
     if not context.allowed(CLUSTER_NAME):
-        return _refused(ClusterAuthorizationFailed("not allowed to move partitions"))
+        return _refused(ClusterAuthorizationFailed("not allowed to reassign partitions"))
     return _reassign(context, request)
 
 

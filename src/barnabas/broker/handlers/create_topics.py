@@ -83,8 +83,8 @@ async def _create(
     if request.timeout_ms > 0:
         return outcomes
     # Kafka does not wait then, and so does not know: librdkafka counts on this very answer.
-    in_work = RequestTimedOut("begun; with a timeout of 0 nobody is told that it is done")
-    return [each if isinstance(each, KafkaError) else in_work for each in outcomes]
+    started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")
+    return [each if isinstance(each, KafkaError) else started for each in outcomes]
 
 
 def _wanted(context: Context, topic: CreatableTopic) -> NewTopic:

@@ -117,12 +117,12 @@ async def _reached(context: Context, pending: _Pending, until: float) -> None:
     replica, name = pending.replica, pending.replica.topic_partition
     while True:
         if context.node.replicas.leader_of(name) is not replica:
-            raise NotLeaderOrFollower(f"{name} was made anew")
+            raise NotLeaderOrFollower(f"{name} was deleted and created again")
         if _low_watermark(context, replica) >= pending.offset:
             return
         left_s = until - loop.time()
         if left_s <= 0:
-            raise RequestTimedOut(f"{name} does not begin at {pending.offset} everywhere yet")
+            raise RequestTimedOut(f"not all live replicas of {name} begin at {pending.offset} yet")
         await replica.low_watermark_moves(min(left_s, _LOOK_AGAIN_S))
 
 
@@ -130,12 +130,13 @@ def _delete_below(context: Context, replica: Replica, offset: int) -> int:
     """Returns where the log has to begin, at least."""
     log, high_watermark = replica.log, replica.high_watermark
     if "delete" not in log.config.cleanup_policy.split(","):
-        raise PolicyViolation(f"{replica.topic_partition} is compacted, and deletes nothing else")
+        raise PolicyViolation(f"the cleanup.policy of {replica.topic_partition} lacks delete")
     if offset == _UP_TO_HIGH_WATERMARK:
         offset = high_watermark
     if not 0 <= offset <= high_watermark:
         raise OffsetOutOfRange(
-            f"{offset} is above the high watermark of {replica.topic_partition}, {high_watermark}"
+            f"{offset} is not within 0 and {high_watermark}, the high watermark of "
+            f"{replica.topic_partition}"
         )
     try:
         log.raise_log_start(offset)

@@ -54,7 +54,7 @@ def _refusal(context: Context, wanted: list[DeleteTopicState]) -> KafkaError | N
             else InvalidRequest(reason)
         )
     if not context.node.controller.is_in_office:
-        return NotController("only the controller knows for certain which topics there are")
+        return NotController("this broker is not the controller, which alone deletes topics")
     if any(each.name is not None and each.topic_id != _NO_TOPIC_ID for each in wanted):
         return InvalidRequest("Topic name and topic ID can not both be specified.")
     return None
@@ -105,8 +105,8 @@ async def _delete(context: Context, names: list[str], timeout_ms: int) -> list[K
         return [error] * len(names)
     if timeout_ms > 0:
         return outcomes
-    in_work = RequestTimedOut("begun; with a timeout of 0 nobody is told that it is done")
-    return [outcome or in_work for outcome in outcomes]
+    started = RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")
+    return [outcome or started for outcome in outcomes]
 
 
 def _result(name: str | None, topic_id: bytes, error: KafkaError | None) -> DeletableTopicResult:

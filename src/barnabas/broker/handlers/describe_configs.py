@@ -109,8 +109,8 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
         return topic_configs(node.config, topic.config)
     if resource.resource_type != _BROKER:
         raise InvalidRequest(
-            f"resource type {resource.resource_type} has no configs here: topics (2) have, and "
-            "brokers (4)"
+            f"resource type {resource.resource_type} has no configs here: use 2 (topic) or "
+            "4 (broker)"
         )
     if not context.allowed_to(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed("not allowed to describe the configs of brokers")
@@ -118,7 +118,7 @@ def _effective(context: Context, resource: DescribeConfigsResource) -> list[Effe
         return cluster_configs(node.config)
     if name != str(node.broker_id):
         raise InvalidRequest(
-            f"this is broker {node.broker_id}: ask broker {name!r} itself, or give no id for what "
-            "is set for all brokers"
+            f"this is broker {node.broker_id}: send the request to broker {name!r}, or give no id "
+            "for the configs of all brokers"
         )
     return broker_configs(node.config)

@@ -41,7 +41,7 @@ def handle(context: Context, request: ElectLeadersRequest) -> Outcome:
         return _refused(context, partitions, ClusterAuthorizationFailed())
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         kind = request.election_type
-        return _refused(context, partitions, InvalidRequest(f"there is no election type {kind}"))
+        return _refused(context, partitions, InvalidRequest(f"unknown election type {kind}"))
     return _elect(context, request, partitions)
 
 

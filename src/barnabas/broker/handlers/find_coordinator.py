@@ -89,8 +89,8 @@ def _find(context: Context, key_type: int, key: str, missing: str) -> Coordinato
             if broker is not None:
                 host, port = context.address_of(broker)
                 return Coordinator(key=key, node_id=leader, host=host, port=port, error_message="")
-            missing = f"{topic.name}-{number} has no leader; ask again"
-        error = CoordinatorNotAvailable(missing or "no coordinator is known yet; ask again")
+            missing = f"{topic.name}-{number} has no leader; retry"
+        error = CoordinatorNotAvailable(missing or "no coordinator is known yet; retry")
     return Coordinator(
         key=key, node_id=-1, port=-1, error_code=error.code, error_message=str(error)
     )
@@ -100,10 +100,10 @@ def _refusal(context: Context, key_type: int, key: str) -> KafkaError | None:
     """Why this caller gets no coordinator for this key, whatever the state of the cluster."""
     if key_type == _GROUP:
         if not context.allowed(key):
-            return GroupAuthorizationFailed(f"not allowed to know of group {key!r}")
+            return GroupAuthorizationFailed(f"not allowed to describe group {key!r}")
     elif key_type == _TRANSACTION:
         if not context.allowed_to(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
-            return TransactionalIdAuthorizationFailed(f"not allowed to know of {key!r}")
+            return TransactionalIdAuthorizationFailed(f"not allowed to describe {key!r}")
     else:
-        return InvalidRequest(f"key type {key_type}: 0 is a group, 1 a transactional id")
+        return InvalidRequest(f"unknown key type {key_type}: 0 is a group, 1 a transactional id")
     return None

@@ -147,7 +147,7 @@ async def _search_all(
 
 
 async def _looked_up(context: Context, log: Log, timestamp: int) -> Lookup:
-    """The search in a thread; again, if the log has lost what it looked into."""
+    """Search in a thread; again, if the log has lost what was searched."""
     pool = context.node.replicas.lanes.reads
     while True:
         is_newest = timestamp == MAX_TIMESTAMP
@@ -183,7 +183,7 @@ def _answer(
     timestamp = wanted.timestamp
     is_special = timestamp < 0 and context.version != _OLD_STYLE
     if is_special and context.version < _FIRST_VERSION_OF.get(timestamp, context.version + 1):
-        raise UnsupportedVersion(f"timestamp {timestamp} in version {context.version}")
+        raise UnsupportedVersion(f"timestamp {timestamp} is not known in version {context.version}")
     replicas = context.node.replicas
     find = replicas.hosted if request.replica_id == _ANY_REPLICA else replicas.leader_of
     replica = find(name, wanted.current_leader_epoch)
@@ -221,8 +221,8 @@ def _check_known(
     ):
         return
     message = (
-        f"{replica.topic_partition}: the new leader has reached {replica.high_watermark}, and does "
-        f"not know yet what is committed below {epoch_start}"
+        f"{replica.topic_partition}: the new leader's high watermark, {replica.high_watermark}, is "
+        f"still below the start of its epoch, {epoch_start}"
     )
     if context.version < _TELLS_UNAVAILABLE:
         raise LeaderNotAvailable(message)

@@ -276,11 +276,11 @@ def append(
 
 def _check(context: Context, acks: int, topic: str) -> None:
     if acks not in _ACKS:
-        raise InvalidRequiredAcks(f"acks={acks}: 0, 1 and -1 (all) are possible")
+        raise InvalidRequiredAcks(f"acks={acks}: use 0, 1 or -1 (all)")
     if not context.allowed(topic):
         raise TopicAuthorizationFailed(f"not allowed to write to {topic}")
     if topic in INTERNAL_TOPICS:
-        raise InvalidTopic(f"{topic} is internal: clients cannot write to it")
+        raise InvalidTopic(f"{topic} is internal: clients may not write to it")
 
 
 def settled(

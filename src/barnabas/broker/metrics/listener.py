@@ -69,7 +69,7 @@ class MetricsListener:
         """From now on it is answered."""
         assert self._server is not None, "it has not been bound"
         await self._server.start_serving()
-        _log.info("metrics are on port %d, GET /metrics", self.port)
+        _log.info("metrics are served on port %d at /metrics", self.port)
 
     def close(self) -> None:
         """Nobody is answered any more."""
@@ -131,10 +131,10 @@ class _Connection(asyncio.Protocol):
         self._head += data
         line, newline, _ = self._head.partition(b"\n")
         if not line[:1].isalpha() or (newline and not _REQUEST_LINE.fullmatch(line)):
-            self._refuse("400 Bad Request", "this is no HTTP request")
+            self._refuse("400 Bad Request", "not an HTTP request")
         elif len(self._head) > MOST_HEAD_BYTES:
             self._refuse(
-                "431 Request Header Fields Too Large", f"{MOST_HEAD_BYTES} bytes are allowed"
+                "431 Request Header Fields Too Large", f"the limit is {MOST_HEAD_BYTES} bytes"
             )
         elif _END_OF_HEAD.search(self._head):
             self._answer(line)
@@ -144,9 +144,9 @@ class _Connection(asyncio.Protocol):
         assert request is not None, "it has been looked at"
         method, target = request.groups()
         if not _METRICS.fullmatch(target):
-            self._refuse("404 Not Found", "there is /metrics, and nothing else")
+            self._refuse("404 Not Found", "only /metrics is served")
         elif method != b"GET":
-            self._refuse("405 Method Not Allowed", "only GET is answered", "Allow: GET\r\n")
+            self._refuse("405 Method Not Allowed", "only GET is supported", "Allow: GET\r\n")
         else:
             self._send("200 OK", CONTENT_TYPE, self._listener.page())
 

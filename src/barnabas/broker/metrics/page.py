@@ -60,15 +60,15 @@ def _of_replicas(replicas: Replicas) -> Iterator[Family]:
     for name, value, sentence in (
         ("PartitionCount", len(replicas) + offline, "Replicas on this broker"),
         ("LeaderCount", len(led), "Partitions led here"),
-        ("UnderReplicatedPartitions", short, "Partitions led here that lack replicas"),
-        ("UnderMinIsrPartitionCount", too_short, "Led here, below min.insync.replicas"),
+        ("UnderReplicatedPartitions", short, "Partitions led here with replicas out of sync"),
+        ("UnderMinIsrPartitionCount", too_short, "Led here, ISR below min.insync.replicas"),
         ("OfflineReplicaCount", offline, "Replicas here whose log directory has failed"),
     ):
         yield _gauge(f"{_REPLICAS}{name}", sentence, value)
     for name, counter, sentence in (
-        ("IsrShrinksPerSec", replicas.isr_shrinks, "ISRs made smaller by their leader here"),
-        ("IsrExpandsPerSec", replicas.isr_expands, "ISRs made larger by their leader here"),
-        ("FailedIsrUpdatesPerSec", replicas.failed_isr_updates, "ISRs refused by the controller"),
+        ("IsrShrinksPerSec", replicas.isr_shrinks, "ISR shrinks of partitions led here"),
+        ("IsrExpandsPerSec", replicas.isr_expands, "ISR expansions of partitions led here"),
+        ("FailedIsrUpdatesPerSec", replicas.failed_isr_updates, "ISR changes that were refused"),
     ):
         yield _counter(f"{_REPLICAS}{name}", sentence, counter)
 
@@ -93,7 +93,7 @@ def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
     away = counts.preferred_imbalance
     for name, value, sentence in (
         ("ActiveControllerCount", controller.is_in_office, "1 on the controller, 0 elsewhere"),
-        ("OfflinePartitionsCount", counts.offline_partitions, "Partitions that nobody leads"),
+        ("OfflinePartitionsCount", counts.offline_partitions, "Partitions without a leader"),
         ("PreferredReplicaImbalanceCount", away, "Partitions not led by their first replica"),
         ("GlobalTopicCount", counts.topics, "Topics of the cluster"),
         ("GlobalPartitionCount", counts.partitions, "Partitions of the cluster"),
@@ -101,7 +101,7 @@ def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
         yield _gauge(f"{_CONTROLLER}{name}", sentence, value)
     yield _counter(
         f"{_ELECTIONS}UncleanLeaderElectionsPerSec",
-        "Leaders that this controller took from outside the ISR",
+        "Leaders that this controller elected from outside the ISR",
         controller.unclean_elections,
     )
 
@@ -110,7 +110,7 @@ def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
 
 
 def _of_fetchers(fetchers: Fetchers | None) -> Family:
-    family = _gauge(f"{_FETCHERS}ConsumerLag", "Records that a follower here has yet to copy")
+    family = _gauge(f"{_FETCHERS}ConsumerLag", "Records that a follower here has not copied yet")
     if fetchers is None:
         return family
     # The client id is that of Kafka's thread for it: the fetcher's number, the leader's id.

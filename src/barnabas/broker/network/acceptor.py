@@ -80,7 +80,7 @@ class Acceptor:
                 return
             except OSError as error:
                 if not self._has_failed:
-                    _log.error("%s cannot accept connections: %s", self._listener, error)
+                    _log.error("listener %s cannot accept connections: %s", self._listener, error)
                 self._has_failed = True
                 self._pause(_PAUSE_AFTER_ERROR_MS)
                 return
@@ -108,7 +108,7 @@ class Acceptor:
         try:
             await self._loop.connect_accepted_socket(lambda: connection, accepted)
         except OSError as error:
-            _log.info("connection of %s:%d lost before its first byte: %s", *address, error)
+            _log.info("connection from %s:%d lost before its first byte: %s", *address, error)
         finally:
             if not connection.was_opened:  # nobody else will count it off
                 accepted.close()

@@ -93,7 +93,7 @@ class Connections:
         limit = self._overrides.get(host, self._per_host)
         if self._by_host[host] < limit:
             return None
-        return f"{host} has {limit} connections already, all that max.connections.per.ip allows"
+        return f"{host} has {limit} connections already, the limit of max.connections.per.ip"
 
     def opened(self, listener: str, host: str) -> None:
         self._by_listener[listener] += 1
@@ -133,7 +133,7 @@ def _say(found: Descriptors) -> None:
     if found.are_short:
         _log.error(
             "%d of %d file descriptors are left, and %d are kept for files: no connection is "
-            "accepted until there are more. Raise the limit (ulimit -n), or set max.connections",
+            "accepted until more are free. Raise the limit (ulimit -n), or set max.connections",
             found.left,
             found.limit,
             found.reserve,

@@ -43,7 +43,7 @@ def parse_listeners(key: str, text: str) -> list[Listener]:
         listeners.append(Listener(name.upper(), host.strip("[]"), int(port)))
     names = [listener.name for listener in listeners]
     if len(set(names)) != len(names):
-        raise ConfigError(f"{key}: each listener needs a name of its own: {text}")
+        raise ConfigError(f"{key}: two listeners have the same name: {text}")
     return listeners
 
 
@@ -60,14 +60,14 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
             )
         if protocol != "PLAINTEXT":
             raise ConfigError(
-                f"listeners: {listener}: {protocol} is not served yet; make it PLAINTEXT, with a "
-                "network or a tunnel around it that keeps strangers out"
+                f"listeners: {listener}: {protocol} is not supported yet; use PLAINTEXT, within a "
+                "private network or through a tunnel"
             )
     between = config.str("security.inter.broker.protocol")
     if between != "PLAINTEXT":
         raise ConfigError(
-            f"security.inter.broker.protocol={between} is not served yet; leave it out, and keep "
-            "strangers from the brokers' network"
+            f"security.inter.broker.protocol={between} is not supported yet; leave it out, and "
+            "keep the brokers' network private"
         )
     inner = config.str("inter.broker.listener.name").upper()
     if inner and inner not in {listener.name for listener in listeners}:
@@ -76,10 +76,10 @@ def configured_listeners(config: BrokerConfig) -> list[Listener]:
 
 
 def exposures(listeners: list[Listener]) -> list[str]:
-    """One warning per listener that every address reaches: nobody is asked who they are (SE-6)."""
+    """A warning for each listener on all addresses, which has no authentication (SE-6)."""
     return [
-        f"listener {listener} is open on all addresses, without authentication: whoever reaches it "
-        "may do everything; bind it to one address, or keep strangers out by the network"
+        f"listener {listener} is open on all addresses, without authentication: every client that "
+        "reaches it may do everything; bind it to one address, or keep the network private"
         for listener in listeners
         if listener.host in _EVERY_ADDRESS
     ]
@@ -147,8 +147,8 @@ def _bind_one(
         sock.close()
         if error.errno == errno.EADDRINUSE:
             raise ConfigError(
-                f"{listener}: port {listener.port} is in use; stop the process that has it or "
-                "choose another one (--port)"
+                f"{listener}: port {listener.port} is in use; stop the process that uses it or "
+                "choose another port (--port)"
             ) from None
         if error.errno in (errno.EACCES, errno.EADDRNOTAVAIL):
             raise ConfigError(f"{listener}: cannot bind: {error.strerror}") from None

@@ -29,11 +29,13 @@ def check_order(context: Context, broker_epoch: int) -> None:
     """
     node = context.node
     if not is_broker(context):
-        raise ClusterAuthorizationFailed(f"{context.api.name} is for brokers of one cluster")
+        raise ClusterAuthorizationFailed(
+            f"only brokers of this cluster may send {context.api.name}"
+        )
     if broker_epoch != _ANY_EPOCH and broker_epoch < node.view.broker_epoch:
         raise StaleBrokerEpoch(
-            f"{context.api.name} is meant for broker {node.broker_id} as it registered in epoch "
-            f"{broker_epoch}; it has registered again since, in epoch {node.view.broker_epoch}"
+            f"{context.api.name} is meant for broker {node.broker_id} in epoch {broker_epoch}; it "
+            f"has registered again since, in epoch {node.view.broker_epoch}"
         )
 
 
@@ -56,7 +58,7 @@ async def configs_of(context: Context, topics: Iterable[str]) -> Mapping[str, Ma
     try:
         return await context.node.topic_configs(topics)
     except MetadataError as error:
-        raise BrokerNotAvailable(f"the configs of topics are out of reach: {error}") from error
+        raise BrokerNotAvailable(f"cannot read the configs of topics: {error}") from error
 
 
 async def gone_under(context: Context, controller_epoch: int) -> Mapping[str, TopicImage]:
@@ -67,4 +69,4 @@ async def gone_under(context: Context, controller_epoch: int) -> Mapping[str, To
     try:
         return await context.node.gone_topics.under(controller_epoch)
     except MetadataError as error:
-        raise BrokerNotAvailable(f"the list of topics is out of reach: {error}") from error
+        raise BrokerNotAvailable(f"cannot read the list of topics: {error}") from error

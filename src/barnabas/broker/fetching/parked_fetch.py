@@ -1,4 +1,4 @@
-"""A fetch that found too little and waits: one object, told of what its partitions get."""
+"""A fetch that found too few bytes and waits: one object, notified of what its partitions get."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Watcher(Protocol):
-    """What a replica tells of its changes: a parked fetch, or a partition of a fetch session."""
+    """What a replica notifies of changes: a parked fetch, or a partition of a fetch session."""
 
     def told(self, appended_bytes: int) -> None:
         """Bytes became visible."""
@@ -18,16 +18,17 @@ class Watcher(Protocol):
         ...
 
     def asked_at_ms(self, replica_id: int) -> int | None:
-        """When that replica asked last for what it has from here, though it had nothing new to
-        say; None if it is another one's, or each of its requests says all."""
+        """The time of that replica's last request, which may have left this partition out because
+        nothing changed. None for a watcher of another replica, and for requests without a
+        session, which name every partition."""
         ...
 
 
 class ParkedFetch:
     """Waits for `missing_bytes` more at any of its partitions, or for the time to be over.
 
-    It does not read: whoever parked it reads again when `wait` returns, since by then the bytes
-    may be gone (a topic deleted) or more than was told.
+    It does not read: the fetch reads again when `wait` returns, since by then the bytes may be gone
+    (a topic deleted), or more than notified.
     """
 
     __slots__ = ("_future", "_missing_bytes")
@@ -49,7 +50,7 @@ class ParkedFetch:
         return None
 
     async def wait(self, until: float) -> None:
-        """Return when woken, or at that time of the loop."""
+        """Return when woken, or at `until`, in seconds of the loop's time."""
         timer = asyncio.get_running_loop().call_at(until, self.wake)
         try:
             await self._future

@@ -1,17 +1,17 @@
-"""What a broker tells of itself when it is asked for its metrics (RE-14).
+"""Renders the /metrics page of a broker (RE-14).
 
-Under the names by which Kafka's metrics are known in Prometheus: those that the JMX exporter's own
-example configuration for Kafka (kafka-2_0_0.yml) makes of the MBeans, so dashboards and alarms that
-were written for it work. All in small letters; `PerSec` gives way to `_total`, of which Prometheus
-takes the rate; the MBean itself stands in the help.
+Metrics have the names by which Kafka's are known in Prometheus: those that the JMX exporter's own
+example configuration for Kafka (kafka-2_0_0.yml) makes of the MBeans, so that dashboards and alerts
+written for it work. All in lower case; `PerSec` becomes `_total`, of which Prometheus takes the
+rate; the MBean's name stands in the help.
 
     kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions
         kafka_server_replicamanager_underreplicatedpartitions
     kafka.server:type=ReplicaManager,name=IsrShrinksPerSec
         kafka_server_replicamanager_isrshrinks_total
 
-Gauges are looked up here, by one walk over what is hosted; only events are counted where they
-happen. Every broker tells everything: what the controller alone knows is 0 elsewhere, as in Kafka.
+Gauges are computed here, by one walk over the hosted replicas; only events are counted where they
+happen. Every broker has all metrics: those of the controller are 0 elsewhere, as in Kafka.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NOT_IN_OFFICE = Counts(0, 0, 0, 0)
 
 
 def page(node: Node, fetchers: Fetchers | None) -> bytes:
-    """All metrics of a broker, at this moment; `fetchers` of one that has others to follow."""
+    """All metrics of a broker at this moment; `fetchers` is None on a broker without peers."""
     return text(_families(node, fetchers)).encode()
 
 
@@ -74,7 +74,7 @@ def _of_replicas(replicas: Replicas) -> Iterator[Family]:
 
 
 def _is_under_replicated(replica: Replica) -> bool:
-    """A replica that is still on its way to its broker is not missed, as in Kafka."""
+    """Replicas that a reassignment is adding do not count, as in Kafka."""
     partition = replica.partition
     wanted = len(partition.replicas)
     if replica.adding:
@@ -88,7 +88,7 @@ def _is_under_replicated(replica: Replica) -> bool:
 def _of_controller(controller: ControllerRunner) -> Iterator[Family]:
     try:
         counts = controller.counts
-    except NotController:  # another broker is it, or this one is reading what there is
+    except NotController:  # another broker is it, or this one is still loading its state
         counts = _NOT_IN_OFFICE
     away = counts.preferred_imbalance
     for name, value, sentence in (
@@ -113,7 +113,7 @@ def _of_fetchers(fetchers: Fetchers | None) -> Family:
     family = _gauge(f"{_FETCHERS}ConsumerLag", "Records that a follower here has not copied yet")
     if fetchers is None:
         return family
-    # The client id is that of Kafka's thread for it: the fetcher's number, the leader's id.
+    # The client id is that of Kafka's fetcher thread: the fetcher's number, the leader's id.
     return family._replace(
         samples=[
             Sample(

@@ -1,4 +1,4 @@
-"""A fetch that found too little and waits: one object, told of what its partitions get."""
+"""A fetch that found too few bytes and waits: one object, notified of what its partitions get."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import asyncio
 class ParkedFetch:
     """Waits for `missing_bytes` more at any of its partitions, or for the time to be over.
 
-    It does not read: whoever parked it reads again when `wait` returns, since by then the bytes
-    may be gone (a topic deleted) or more than was told.
+    It does not read: the fetch reads again when `wait` returns, since by then the bytes may be gone
+    (a topic deleted), or more than notified.
     """
 
     __slots__ = ("_future", "_missing_bytes")
@@ -31,7 +31,7 @@ class ParkedFetch:
         return None
 
     async def wait(self, until: float) -> None:
-        """Return when woken, or at that time of the loop."""
+        """Return when woken, or at `until`, in seconds of the loop's time."""
         timer = asyncio.get_running_loop().call_at(until, self.wake)
         try:
             await self._future

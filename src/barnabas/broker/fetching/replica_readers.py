@@ -58,7 +58,7 @@ class FollowerReader:
     def replica(self, name: tuple[str, int], leader_epoch: int) -> Replica:
         context = self._context
         if not context.allowed_to(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
-            raise TopicAuthorizationFailed(f"only brokers follow {name[0]}")
+            raise TopicAuthorizationFailed(f"only brokers may fetch {name[0]} as followers")
         return context.node.replicas.leader_of(name, leader_epoch)
 
     def place(self, replica: Replica) -> Watchers:

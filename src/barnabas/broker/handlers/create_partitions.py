@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): topics grow; what is stored stays where it is (TP-5)."""
+"""CreatePartitions (key 37): add partitions to topics; stored records stay in place (TP-5)."""
 
 from __future__ import annotations
 
@@ -54,4 +54,4 @@ async def _create(
         return
     await within(request.timeout_ms, growth)
     if request.timeout_ms <= 0:
-        raise RequestTimedOut("begun; with a timeout of 0 nobody is told that it is done")
+        raise RequestTimedOut("started; with a timeout of 0 the broker does not wait for the end")

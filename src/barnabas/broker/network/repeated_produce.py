@@ -3,15 +3,15 @@
     key, version | correlation id | client id ... topic, 1 | partition, size | batch | no tags
     ~~~ as before ~~~          ~~~ as before ~~~                                      ~~~~~~~
 
-A producer that sends one partition at a time (librdkafka always does) repeats itself: what these
-bytes mean was decoded when they first came, and what the answer begins and ends with was encoded.
-So neither a message is built nor a field decoded: the head of the frame is looked up, and the
-answer packed at once. That is a third of the time of a small request.
+A producer that sends one partition at a time (librdkafka always does) repeats itself: these bytes
+were decoded when they first came, and the beginning and end of their answer were encoded. So
+neither a message is built nor a field decoded: the head of the frame is looked up, and the answer
+packed at once. That saves a third of the time of a small request.
 
 Invariant: a request is answered with the bytes with which `handlers.produce` would answer it. What
 is not a repetition to the last byte goes there; the append is the same function; and an answer that
-cannot be given as it was packed (the write failed, the replicas are not there yet) is taken apart
-again and settled there.
+cannot leave as it was packed (the write failed, or replicas lag) is decoded again and settled
+there.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _NO_TAGS = bytes(3)  # of the partition, the topic and the request
 
 
 class _Head:
-    """What the bytes before the partition mean, and what stands around its row in the answer."""
+    """The bytes before the partition, decoded, and those around its row in the answer."""
 
     __slots__ = ("acks", "pack", "prefix", "size", "tail", "timeout_ms", "topic")
 
@@ -79,12 +79,12 @@ class _Head:
         self.size = packed.size - 4
 
 
-# An answer that was packed, what has to be written before it counts, and up to where.
+# A packed answer, and the replica and offset up to which must be written before it counts.
 _Entry = tuple[bytes, "Replica", int, _Head]
 
 
 class _Run(StagedRun):
-    """Repeated requests in a row; their answers leave together."""
+    """Repeated requests in a row, whose answers leave together."""
 
     __slots__ = ("_entries", "append", "version")
 
@@ -115,7 +115,7 @@ class _Run(StagedRun):
 
 
 class RepeatedProduce:
-    """What is known of one connection's Produce requests of one version and client id."""
+    """The heads of one connection's Produce requests of one version and client id."""
 
     __slots__ = (
         "_behind_name",
@@ -142,7 +142,7 @@ class RepeatedProduce:
         self._heads: dict[bytes, _Head] = {}
 
     def is_for(self, context: Context) -> bool:
-        """Whether requests with that context could repeat what is known here."""
+        """Whether requests with that context can repeat the ones learned here."""
         own = self._context
         return (
             own.version == context.version
@@ -151,7 +151,7 @@ class RepeatedProduce:
         )
 
     def learn(self, frame: memoryview, request: ProduceRequest) -> None:
-        """This frame was that request: the next one may repeat it."""
+        """Note the head of a frame that was decoded to this request: the next one may repeat it."""
         context = self._context
         topics = request.topic_data
         if (

@@ -97,7 +97,7 @@ class Router:
             elif now_ms - connection.idle_since_ms >= idle_ms and (
                 queue is None or not queue.has_unanswered or connection.unsent_bytes
             ):
-                _log.info("connection of %s:%d closed: idle", *connection.peer_address)
+                _log.info("connection from %s:%d closed: idle", *connection.peer_address)
                 connection.abort()
 
     # --- callbacks of a connection (net.connection.Reader) ---------------------------------------

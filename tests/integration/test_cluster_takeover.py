@@ -81,9 +81,9 @@ def taken(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
             words += ["--dir", str(broker.data_dir)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=IMPORT_SECONDS)
         assert done.returncode == 0, done.stderr
-        assert "Left behind 3 ephemeral nodes." in done.stdout
+        assert "Left out 3 ephemeral nodes." in done.stdout
         for topic in ("__consumer_offsets", "__transaction_state"):
-            assert f"Made the states of 1 partitions of {topic}" in done.stdout
+            assert f"Created the states of 1 partitions of {topic}" in done.stdout
         for broker in cluster.brokers.values():
             broker.start()
         yield cluster

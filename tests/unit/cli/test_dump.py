@@ -262,7 +262,7 @@ def test_indexes_are_held_against_the_log(
     assert verified(capfd, index) == verified(capfd, times) == []
     index.write_bytes(pack(">iiiiii", 1, size, 2, size + 1, 9, 3 * size) + b"\0")
     assert verified(capfd, index) == [
-        f"{index.name}: 25 bytes are no whole number of entries of 8 bytes",
+        f"{index.name}: 25 bytes are not a whole number of entries of 8 bytes",
         f"{index.name}: the entry offset 2 position {size + 1}: no batch begins there",
         f"{index.name}: the entry offset 9 position {3 * size}: no batch from there on ends with "
         "that offset",

@@ -1,7 +1,7 @@
-"""Transactions looked at and ended from outside, and records deleted: parts of `Admin` (KIP-664).
+"""Reads and ends transactions: a part of `Admin` (KIP-664).
 
-A transaction that hangs holds back every read_committed reader of its partitions: it is found by
-`describe_producers` (a start offset that stays) and ended by `abort_transaction`.
+A hanging transaction holds back every read_committed consumer of its partitions:
+`describe_producers` finds it (a start offset that stays) and `abort_transaction` ends it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from barnabas.types import TopicPartition
 
 T = TypeVar("T")
 
-_FENCING_TIMEOUT_MS = 1  # of a transaction that nobody will begin
+_FENCING_TIMEOUT_MS = 1  # of a transaction that will never begin
 
 
 class TransactionListing(NamedTuple):
@@ -72,7 +72,7 @@ class TransactionDescription(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """A producer as the leader of one partition knows it."""
+    """A producer as the leader of one partition sees it."""
 
     producer_id: int
     producer_epoch: int
@@ -95,7 +95,7 @@ class TransactionAdmin:
         producer_ids: Iterable[int] = (),
         longer_than_ms: int = -1,
     ) -> list[TransactionListing]:
-        """Every transactional id that a coordinator remembers, sorted; or those asked for.
+        """Every transactional id that a coordinator keeps, sorted; or the selected ones.
 
         `longer_than_ms`: only open ones that have lasted for longer (KIP-994; ValueError from a
         broker older than that).
@@ -127,7 +127,7 @@ class TransactionAdmin:
     async def describe_transactions(
         self, transactional_ids: Iterable[str]
     ) -> dict[str, TransactionDescription]:
-        """What each transaction's coordinator knows. Raises TransactionalIdNotFound."""
+        """Each transaction's state at its coordinator. Raises TransactionalIdNotFound."""
         return {
             transactional_id: await self._persist(partial(self._describe, transactional_id))
             for transactional_id in transactional_ids
@@ -160,9 +160,9 @@ class TransactionAdmin:
     async def describe_producers(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
-        """The producers that each partition's leader remembers, by producer id.
+        """The producers that each partition's leader keeps, by producer id.
 
-        Raises the first KafkaError, as UnknownTopicOrPartition.
+        Raises the first KafkaError, such as UnknownTopicOrPartition.
         """
         return {
             partition: await self._persist(partial(self._producers_of, partition))
@@ -200,9 +200,9 @@ class TransactionAdmin:
         producer_epoch: int,
         coordinator_epoch: int = -1,
     ) -> None:
-        """Write an abort marker for this producer into this partition, whatever its coordinator.
+        """Write an abort marker for this producer into this partition, past its coordinator.
 
-        For a transaction that hangs: take the numbers from `describe_producers`. Raises
+        For a hanging transaction: take the numbers from `describe_producers`. Raises
         InvalidProducerEpoch, TransactionCoordinatorFenced, ClusterAuthorizationFailed.
         """
         topic = WritableTxnMarkerTopic(
@@ -231,7 +231,7 @@ class TransactionAdmin:
         await self._persist(write)
 
     async def fence_producers(self, transactional_ids: Iterable[str]) -> None:
-        """Give each id a new epoch: its producers are fenced, its open transaction is aborted."""
+        """Raise each id's epoch: its producers are fenced, its open transaction is aborted."""
         for transactional_id in transactional_ids:
             await self._persist(partial(self._fence, transactional_id))
 
@@ -244,7 +244,7 @@ class TransactionAdmin:
         )
         self._transactions.check(transactional_id, answer.error_code)
 
-    # ---- finding the way ----
+    # ---- routing ----
 
     async def _leader(self, name: TopicPartition) -> BrokerAddress:
         metadata = self._cluster.metadata

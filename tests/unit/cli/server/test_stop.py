@@ -84,7 +84,9 @@ def test_one_of_several_is_chosen(tmp_path: Path) -> None:
     assert choose(Selection(pid=4712), both) == second
     assert choose(Selection(port=9193), both) == second
     assert choose(Selection(directory=tmp_path / "a"), both) == first
-    with pytest.raises(CannotStop, match=r"several servers are running, 4711 \(.*\) and 4712 .*--dir"):
+    with pytest.raises(
+        CannotStop, match=r"several servers are running, 4711 \(.*\) and 4712 .*--dir"
+    ):
         choose(Selection(), both)
     with pytest.raises(CannotStop, match=r"^no server to stop on port 9; there is 4711 "):
         choose(Selection(port=9), both)

@@ -96,8 +96,8 @@ def _numbered(parts: pl.DataFrame) -> pl.DataFrame:
     visitor = ("client", "agent")
     parts = parts.sort(*visitor, "start", "end")
     is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in visitor)
-    heard = pl.col("end").cum_max().shift(1).over(visitor)
-    silence = pl.col("start") - heard
+    last_end = pl.col("end").cum_max().shift(1).over(visitor)
+    silence = pl.col("start") - last_end
     is_first = is_new | (silence >= pl.duration(seconds=SILENCE_S)).fill_null(True)
     return parts.with_columns(is_first.cum_sum().alias("_session"))
 

@@ -64,7 +64,7 @@ def test_configs_of_brokers(barnabas: InProcess) -> None:
 def test_nothing_is_changed_by_asking(barnabas: InProcess) -> None:
     barnabas("topics create asked")
     output, _ = barnabas("configs alter --topic asked --add retention.ms=1 --validate-only")
-    assert output == "This could be done.\n"
+    assert output == "The change is valid; nothing was changed.\n"
     output, _ = barnabas("configs describe --topic asked")
     assert output == "Dynamic configs for topic asked are:\n"
 

@@ -100,7 +100,7 @@ def test_a_tree_of_kafka_is_imported(
     assert {path for path in kept if not path.startswith("/zookeeper")} <= ours
     told = run(capfd, "metadata", "import", str(file), *where, code=1)[1]
     assert "already" in told
-    assert "say where to" in run(capfd, "metadata", "import", str(file), code=2)[1]
+    assert "name the target" in run(capfd, "metadata", "import", str(file), code=2)[1]
 
 
 def test_offsets_of_old_consumers(root: str, broker: Broker, capfd: Capture) -> None:

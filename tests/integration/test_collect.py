@@ -74,7 +74,7 @@ def test_of_two_with_one_name_the_first_ends(collecting: Collecting) -> None:
     _, errors = first.communicate()
     assert first.returncode == 1
     assert errors.endswith(
-        "another collector with the name 'test' has started: give each its own\n"
+        "another collector with the name 'test' was started: give each its own\n"
     )
     wait_until(lambda: len(collecting.values()) == log.read_bytes().count(b"\n"))
 
@@ -151,7 +151,7 @@ def test_a_line_that_is_too_long_is_cut_and_says_so(collecting: Collecting) -> N
     ("options", "error"),
     [
         (["missing.log"], "cannot read {here}/missing.log: there is no such file"),
-        (["a.log", "--record-start", "("], "'(' is no regular expression: missing )"),
+        (["a.log", "--record-start", "("], "'(' is not a regular expression: missing )"),
         (["a.log", "--bootstrap-server", "127.0.0.1:1"], "is --bootstrap-server right?"),
     ],
 )

@@ -180,7 +180,7 @@ def test_a_pause_longer_than_the_transaction_timeout(tmp_path: Path) -> None:
             finally:
                 collector.kill()
                 _, errors = collector.communicate()
-        assert "beginning again behind what was committed" in errors
+        assert "continuing after the last committed line" in errors
 
 
 def is_paused_within_a_transaction(collector: subprocess.Popen[str], servers: str) -> bool:

@@ -210,4 +210,4 @@ def test_what_cannot_be_is_one_clear_line_ux_4(collecting: Collecting) -> None:
     assert f"cannot listen for syslog on tcp {address}: " in errors.splitlines()[-1]
     process = collecting.start("--syslog-udp", "here")
     _, errors = process.communicate()
-    assert process.returncode == 1 and errors.endswith("'here' is no HOST:PORT\n")
+    assert process.returncode == 1 and errors.endswith("'here' is not HOST:PORT\n")

@@ -115,7 +115,7 @@ def test_ux_4_a_record_that_is_no_dead_letter(
     with SyncProducer(letters.servers) as producer:
         producer.send("dead", b"x")
     assert letters.run("replay", "dead") == 1
-    assert "dead-0, offset 0: no dead letter" in capsys.readouterr().err
+    assert "dead-0, offset 0: not a dead letter" in capsys.readouterr().err
     assert letters.run("replay", "unknown") == 1
     assert "unknown" in capsys.readouterr().err
 

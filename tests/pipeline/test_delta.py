@@ -147,7 +147,7 @@ def test_sp_3_nested_columns_are_checked_and_read_back(spark: SparkSession, tmp_
     with pytest.raises(PySparkException, match=r"prices.value.price is double, in the table long"):
         write(other, table)
     for kind in ("interval 1 day", "interval 1 year", "parse_json('1')", "null"):
-        with pytest.raises(PySparkException, match=r"took.* is .*no type of Delta"):
+        with pytest.raises(PySparkException, match=r"took.* is .*not a type of Delta"):
             write(frame.withColumn("took", F.expr(f"array({kind})")), table, mergeSchema="true")
 
 

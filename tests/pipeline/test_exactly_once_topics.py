@@ -65,7 +65,7 @@ def test_sp_3_a_batch_whose_staged_rows_are_gone_runs_again(
     staged = task(options, values)
     lose(admin, staging_of(servers))
     for _ in range(2):
-        with pytest.raises(StagingLost, match=r"deleted, or has expired"):
+        with pytest.raises(StagingLost, match=r"deleted, or have expired"):
             end(options, batch, staged)
     assert committed_values(servers, "t", 1) == numbered(0, 10 * batch)
     assert end(options, batch, task(options, values))

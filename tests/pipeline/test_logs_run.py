@@ -176,7 +176,7 @@ def test_sp_2_what_others_collect_on_many_machines(command: Command, tmp_path: P
     [
         (["--formats", "missing.toml"], "missing.toml: No such file"),
         (["--input", "missing"], "missing: there is no such file or directory"),
-        (["--no-input"], "--no-input is for --bootstrap-servers"),
+        (["--no-input"], "--no-input needs --bootstrap-servers"),
     ],
 )
 def test_ux_4_what_cannot_be_is_said_at_once(
